@@ -1,0 +1,68 @@
+package clikit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"holdfast/pkg/regfile"
+)
+
+// UsageError is a command line that makes no sense; nothing was read or written.
+type UsageError struct{ Reason string }
+
+// ErrorCode is the stable code.
+func (e *UsageError) ErrorCode() string { return "usage" }
+
+func (e *UsageError) Error() string { return e.Reason }
+
+// Usagef makes a UsageError.
+func Usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
+
+// undeliverable says that standard output took nothing. It is not printed there.
+type undeliverable struct{ err error }
+
+func (e *undeliverable) ErrorCode() string { return "output-undeliverable" }
+
+func (e *undeliverable) Unwrap() error { return e.err }
+
+func (e *undeliverable) Error() string {
+	return "standard output: " + regfile.Errno(e.err)
+}
+
+// Undeliverable reports whether err says that an object could not be printed, so that what it was about must be undone.
+func Undeliverable(err error) bool {
+	var u *undeliverable
+	return errors.As(err, &u)
+}
+
+// interrupted is a signal that ended a wait.
+type interrupted struct{ signal os.Signal }
+
+func (e *interrupted) ErrorCode() string { return "interrupted" }
+
+func (e *interrupted) Error() string {
+	return fmt.Sprintf("interrupted (%s); nothing was changed", e.signal)
+}
+
+func (e *interrupted) status() int {
+	if s, ok := e.signal.(syscall.Signal); ok {
+		return 128 + int(s)
+	}
+	return statusRefused
+}
+
+// CodeOf is the stable code of an error; one without a code is a bug.
+func CodeOf(err error) string {
+	var coded interface{ ErrorCode() string }
+	if errors.As(err, &coded) {
+		return coded.ErrorCode()
+	}
+	return "bug"
+}
+
+// StillHeld is an object that reached nobody about something that could not be given back either.
+func StillHeld(undelivered, err error) error {
+	return &undeliverable{fmt.Errorf("%w; and what was taken could not be given back: %w", undelivered, err)}
+}

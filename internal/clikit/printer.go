@@ -1,0 +1,165 @@
+package clikit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sys/unix"
+)
+
+// Format is how objects are printed.
+type Format string
+
+// The formats. The default is Text on a terminal and JSON otherwise.
+const (
+	JSON  Format = "json"
+	Text  Format = "text"
+	Shell Format = "sh"
+)
+
+// printer writes objects to standard output and everything else to standard error.
+type printer struct {
+	tool     string
+	op       string
+	format   Format
+	status   int // the worst so far
+	observed func(line []byte)
+}
+
+// emit prints one object. The error is undeliverable.
+func (p *printer) emit(o Object) error {
+	h := o.head()
+	h.Tool, h.Op = p.tool, p.op
+	if !h.OK {
+		p.status = max(p.status, StatusOf(h.Code))
+	}
+	p.comment(o)
+	text, err := p.render(o)
+	if err != nil {
+		return err
+	}
+	if err := write(text); err != nil {
+		return &undeliverable{err}
+	}
+	return nil
+}
+
+// comment says on standard error what a reader must not miss: a refusal's reason, a warning.
+func (p *printer) comment(o Object) {
+	if r, ok := o.(interface{ why() Why }); ok && !o.head().OK {
+		p.say(r.why().Reason)
+	}
+	if w, ok := o.(interface{ warnings() []string }); ok {
+		for _, text := range w.warnings() {
+			p.say("warning: " + text)
+		}
+	}
+}
+
+func (p *printer) say(line string) {
+	fmt.Fprintf(os.Stderr, "%s: %s\n", p.tool, strings.ReplaceAll(line, "\n", " "))
+}
+
+func (p *printer) render(o Object) (string, error) {
+	switch p.format {
+	case Text:
+		if text := o.Text(); text != "" {
+			return text + "\n", nil
+		}
+		return "", nil
+	case Shell:
+		return shell(o), nil
+	}
+	// U+2028 and U+2029 end a line for some readers, so they are escaped like a newline.
+	b, err := json.Marshal(o, jsontext.AllowInvalidUTF8(true), jsontext.EscapeForJS(true))
+	if err != nil {
+		return "", err
+	}
+	if p.observed != nil {
+		p.observed(b)
+	}
+	return string(b) + "\n", nil
+}
+
+// shell renders what eval takes: variables, or a status that makes eval fail as well.
+func shell(o Object) string {
+	if !o.head().OK {
+		return fmt.Sprintf("(exit %d)\n", StatusOf(o.head().Code))
+	}
+	var b strings.Builder
+	if e, ok := o.(Exporter); ok {
+		for _, x := range e.Exports() {
+			fmt.Fprintf(&b, "export %s=%s\n", x.Name, Quote(x.Value))
+		}
+	}
+	return b.String()
+}
+
+// Quote quotes a word for a POSIX shell, when it needs it.
+func Quote(word string) string {
+	safe := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r)
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !safe(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// write puts text on standard output, whole. It goes past os.Stdout, whose EPIPE would kill the process.
+func write(text string) error {
+	if text == "" {
+		return nil
+	}
+	if closedAtStart() {
+		return unix.EBADF
+	}
+	for b := []byte(text); len(b) > 0; {
+		n, err := unix.Write(1, b)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EAGAIN):
+			// Somebody made the pipe non-blocking; wait for room.
+			_, _ = unix.Poll([]unix.PollFd{{Fd: 1, Events: unix.POLLOUT}}, -1)
+		case err != nil:
+			return err
+		default:
+			b = b[n:]
+		}
+	}
+	return nil
+}
+
+// closedAtStart reports whether standard output was closed when the program began. The Go runtime opens /dev/null for
+// reading and writing in its place; a caller who discards output on purpose opens it for writing only, or loses nothing
+// by learning that nobody could have received it.
+func closedAtStart() bool {
+	flags, err := unix.FcntlInt(1, unix.F_GETFL, 0)
+	if err != nil {
+		return true
+	}
+	if flags&unix.O_ACCMODE != unix.O_RDWR {
+		return false
+	}
+	var out, null unix.Stat_t
+	return unix.Fstat(1, &out) == nil && unix.Stat("/dev/null", &null) == nil &&
+		uint32(out.Mode)&unix.S_IFMT == unix.S_IFCHR && out.Rdev == null.Rdev
+}
+
+// WriteBytes writes to standard output as it is, for the verb that gives it away. The error is undeliverable.
+func WriteBytes(b []byte) error {
+	if err := write(string(b)); err != nil {
+		return &undeliverable{err}
+	}
+	return nil
+}
+
+// IsTerminal reports whether a descriptor is a terminal.
+func IsTerminal(fd int) bool {
+	_, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)
+	return err == nil
+}

@@ -1,0 +1,266 @@
+package clikit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
+)
+
+// Program is one of the four tools.
+type Program struct {
+	Name        string
+	Usage       string // one line
+	Description string
+	Verbs       []*Verb
+	Refusal     Object                            // an empty one of the kind that Refuse makes, for the schema
+	Refuse      func(op string, err error) Object // nil: a plain refusal
+}
+
+// Verb is one word of a program, or a group of words below it.
+type Verb struct {
+	Name        string
+	Usage       string // one line
+	Args        string // what follows the flags, for the help; empty refuses arguments
+	Description string // with an example
+	Flags       []cli.Flag
+	Verbs       []*Verb  // of a group; then Run is nil
+	Objects     []Object // one of each kind it prints, for the schema
+	Exports     bool     // has a --format sh
+	Lists       bool     // a reader that goes away early ends it quietly
+	Mutates     bool     // a signal ends its waiting, never its writing
+	RawOutput   bool     // standard output is given away: objects go to standard error
+	Run         func(*Call) error
+}
+
+// Call is one run of a verb.
+type Call struct {
+	Context context.Context // ended by a signal, for a verb that mutates
+	Args    []string
+	printer
+	raw bool
+}
+
+// Emit prints one object. When it fails the verb returns the error; Undeliverable tells whether there is something to
+// undo.
+func (c *Call) Emit(o Object) error {
+	if !c.raw {
+		return c.emit(o)
+	}
+	h := o.head()
+	h.Tool, h.Op = c.tool, c.op
+	c.status = max(c.status, StatusOf(h.Code))
+	c.format = JSON
+	text, err := c.render(o)
+	if err == nil {
+		fmt.Fprint(os.Stderr, text)
+		c.comment(o)
+	}
+	return err
+}
+
+// Progress says on standard error what is being waited for, when a person is there to read it.
+func (c *Call) Progress(format string, args ...any) {
+	if IsTerminal(2) {
+		c.say(fmt.Sprintf(format, args...))
+	}
+}
+
+// Env is what a program is started with.
+type Env struct {
+	Args     []string          // as os.Args
+	Observed func(line []byte) // told each JSON object that is printed; for tests
+}
+
+// run is one start of a program.
+type run struct {
+	*Program
+	env    Env
+	call   Call
+	rest   []string // what followed "--"
+	dashed bool
+	status int
+}
+
+// Main runs the program and returns its exit status.
+func (p *Program) Main(env Env) (status int) {
+	r := &run{Program: p, env: env}
+	r.call.printer = printer{tool: p.Name, op: "", format: defaultFormat(), observed: env.Observed}
+	defer func() {
+		if v := recover(); v != nil {
+			fmt.Fprintf(os.Stderr, "%s\n", debug.Stack())
+			status = r.refuse(fmt.Errorf("bug, please report it: %v", v))
+		}
+	}()
+	args := env.Args
+	if i := slices.Index(args, "--"); i >= 0 {
+		args, r.rest, r.dashed = args[:i], args[i+1:], true
+	}
+	if err := r.app().Run(args); err != nil {
+		return r.refuse(err)
+	}
+	return r.call.status
+}
+
+func defaultFormat() Format {
+	if IsTerminal(1) {
+		return Text
+	}
+	return JSON
+}
+
+// refuse prints the refusal that an error is and returns its status.
+func (r *run) refuse(err error) int {
+	if Undeliverable(err) {
+		r.call.say(err.Error())
+		return statusOutput
+	}
+	object := Object(refusalOf(err))
+	var usage *UsageError
+	if r.Refuse != nil && !errors.As(err, &usage) {
+		object = r.Refuse(r.call.op, err)
+	}
+	if err := r.call.Emit(object); err != nil {
+		r.call.say(err.Error())
+		return statusOutput
+	}
+	var signalled *interrupted
+	if errors.As(err, &signalled) {
+		return signalled.status()
+	}
+	return r.call.status
+}
+
+// app builds the CLI library's view of the program.
+func (r *run) app() *cli.App {
+	cli.HelpFlag = &cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show this help", DisableDefaultText: true}
+	app := &cli.App{
+		Name: r.Name, HelpName: r.Name, Usage: r.Usage, Description: r.Description, UsageText: r.Name + " VERB [FLAGS]",
+		HideHelpCommand: true, HideVersion: true,
+		Writer: os.Stdout, ErrWriter: os.Stderr,
+		ExitErrHandler:        func(*cli.Context, error) {},
+		OnUsageError:          r.usageError(r.Name),
+		Action:                r.missing(r.Name, r.Verbs),
+		CustomAppHelpTemplate: cli.AppHelpTemplate + "\n" + exitTable,
+	}
+	for _, v := range r.Verbs {
+		app.Commands = append(app.Commands, r.command(v, ""))
+	}
+	return app
+}
+
+func (r *run) command(v *Verb, above string) *cli.Command {
+	op := strings.TrimPrefix(above+"-"+v.Name, "-")
+	full := strings.ReplaceAll(r.Name+" "+strings.ReplaceAll(above, "-", " ")+" "+v.Name, "  ", " ")
+	c := &cli.Command{
+		Name: v.Name, Usage: v.Usage, ArgsUsage: v.Args, Description: v.Description,
+		HideHelpCommand: true, Flags: v.Flags, OnUsageError: r.usageError(full),
+	}
+	if v.Run == nil {
+		c.Action = r.missing(full, v.Verbs)
+		c.CustomHelpTemplate = cli.SubcommandHelpTemplate + "\n" + exitTable
+		for _, sub := range v.Verbs {
+			c.Subcommands = append(c.Subcommands, r.command(sub, op))
+		}
+		return c
+	}
+	c.UsageText = strings.TrimSpace(full + " [FLAGS] " + v.Args)
+	c.CustomHelpTemplate = cli.CommandHelpTemplate + "\n" + exitTable
+	format := &formatValue{into: &r.call.format, exports: v.Exports}
+	if !v.RawOutput {
+		c.Flags = append(c.Flags, &cli.GenericFlag{Name: "format", Value: format, Usage: format.usage(), DefaultText: "text on a terminal, else json"})
+	}
+	c.Action = func(ctx *cli.Context) error { return r.act(v, op, full, ctx) }
+	return c
+}
+
+func (r *run) act(v *Verb, op, full string, ctx *cli.Context) error {
+	r.call.op, r.call.raw = op, v.RawOutput
+	args := ctx.Args().Slice()
+	for _, arg := range args {
+		if len(arg) > 1 && arg[0] == '-' {
+			return Usagef("flag %s comes after an argument; put flags first, or -- before arguments that begin with -", arg)
+		}
+	}
+	args = append(args, r.rest...)
+	if v.Args == "" && len(args) > 0 {
+		return Usagef("unexpected argument %q; try '%s --help'", args[0], full)
+	}
+	r.call.Args = args
+	r.call.Context = context.Background()
+	if v.Mutates {
+		stop := r.catch()
+		defer stop()
+	}
+	err := v.Run(&r.call)
+	if v.Lists && errors.Is(err, unix.EPIPE) && Undeliverable(err) {
+		return nil
+	}
+	if cause := context.Cause(r.call.Context); errors.Is(err, context.Canceled) && cause != nil {
+		return cause
+	}
+	return err
+}
+
+// catch makes the signals that end programs end waits instead, so that no claim is left behind by a Ctrl-C.
+func (r *run) catch() (stop func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	r.call.Context = ctx
+	caught := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) {
+			signal.Notify(caught, s)
+		}
+	}
+	go func() {
+		if s, ok := <-caught; ok {
+			cancel(&interrupted{s})
+		}
+	}()
+	return func() {
+		signal.Stop(caught)
+		cancel(nil)
+	}
+}
+
+func (r *run) usageError(full string) cli.OnUsageErrorFunc {
+	return func(_ *cli.Context, err error, _ bool) error {
+		r.call.op = opOf(full)
+		return Usagef("%v; try '%s --help'", err, full)
+	}
+}
+
+// missing is the action of a word that needs another word after it.
+func (r *run) missing(full string, verbs []*Verb) cli.ActionFunc {
+	return func(ctx *cli.Context) error {
+		r.call.op = opOf(full)
+		var words []string
+		for _, v := range verbs {
+			words = append(words, v.Name)
+		}
+		if name := ctx.Args().First(); name != "" {
+			return Usagef("%q is no verb of '%s'; it has: %s", name, full, strings.Join(words, ", "))
+		}
+		return Usagef("a verb is missing: %s; try '%s --help'", strings.Join(words, ", "), full)
+	}
+}
+
+// opOf is the op of an object about a command: its words after the program's name.
+func opOf(full string) string {
+	_, words, _ := strings.Cut(full, " ")
+	if words == "" {
+		return "usage"
+	}
+	return strings.ReplaceAll(words, " ", "-")
+}
+
+// Warn says something on standard error that does not change the outcome.
+func (c *Call) Warn(format string, args ...any) { c.say("warning: " + fmt.Sprintf(format, args...)) }

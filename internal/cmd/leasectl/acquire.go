@@ -1,0 +1,90 @@
+package leasectl
+
+import (
+	"context"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+
+	"holdfast/internal/clikit"
+	"holdfast/pkg/lease"
+)
+
+type acquireOptions struct {
+	target
+	duration time.Duration
+	label    string
+	takeOver bool
+	observe  bool
+}
+
+func acquireVerb(s *session) *clikit.Verb {
+	var o acquireOptions
+	return &clikit.Verb{
+		Name:  "acquire",
+		Usage: "take the lease, if nobody holds it",
+		Description: `Prints the lease with your holder id, which renew, verify and release take. An expired lease is
+taken over only with --take-over; the object then shows whose it was.
+
+Example: take it for an hour, and keep the id in the shell
+
+   eval "$(leasectl acquire --duration 1h --label "nightly build" --format sh)"
+   echo "$LEASE_HOLDER has fence token $LEASE_FENCE"`,
+		Flags: append(o.flags(),
+			durationFlag(&o.duration, " (default 15m)"),
+			&cli.StringFlag{Name: "label", Usage: "`TEXT` for people, at most 200 characters", Destination: &o.label},
+			&cli.BoolFlag{Name: "take-over", Usage: "also when an expired lease is there", Destination: &o.takeOver, DisableDefaultText: true},
+			&cli.BoolFlag{Name: "observe", Usage: "with --take-over: first watch the expired lease for one whole duration, for filesystems shared by machines whose clocks disagree", Destination: &o.observe, DisableDefaultText: true},
+		),
+		Objects: []clikit.Object{&leased{}},
+		Exports: true,
+		Mutates: true,
+		Run:     func(c *clikit.Call) error { return s.acquire(c, o) },
+	}
+}
+
+func (o acquireOptions) validate() error {
+	switch {
+	case !utf8.ValidString(o.label):
+		return clikit.Usagef("--label is not UTF-8")
+	case utf8.RuneCountInString(o.label) > lease.MaxLabel:
+		return clikit.Usagef("--label has %d characters, more than %d", utf8.RuneCountInString(o.label), lease.MaxLabel)
+	case o.observe && !o.takeOver:
+		return clikit.Usagef("--observe goes with --take-over")
+	}
+	return nil
+}
+
+func (s *session) acquire(c *clikit.Call, o acquireOptions) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	store, err := s.create(o.target, lease.Options{Observing: func(l *lease.Lease, d time.Duration) {
+		c.Progress("watching the expired lease of %s for %s before taking it over", l.Who(), d)
+	}})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	out, err := store.Acquire(c.Context, lease.AcquireRequest{
+		Duration: o.duration, Label: o.label, TakeOver: o.takeOver, Observe: o.observe,
+	})
+	if err != nil {
+		return err
+	}
+	err = c.Emit(newLeased("acquired", store, out))
+	if clikit.Undeliverable(err) {
+		return s.giveBack(store, out.Lease, err)
+	}
+	return err
+}
+
+// giveBack releases a lease whose holder id reached nobody.
+func (s *session) giveBack(store *lease.Store, l *lease.Lease, undelivered error) error {
+	if _, err := store.Release(context.Background(), l.HolderID); err != nil {
+		return clikit.StillHeld(undelivered, err)
+	}
+	return fmt.Errorf("%w; the lease was given back", undelivered)
+}

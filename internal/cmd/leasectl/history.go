@@ -1,0 +1,90 @@
+package leasectl
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"holdfast/internal/clikit"
+	"holdfast/pkg/lease"
+	"holdfast/pkg/regfile"
+)
+
+type historyOptions struct {
+	target
+	limit int
+}
+
+func historyVerb(s *session) *clikit.Verb {
+	var o historyOptions
+	return &clikit.Verb{
+		Name:  "history",
+		Usage: "show the journal: who held the lease before",
+		Description: `Oldest first. The last line carries unconfirmed when the lease file says something else: the mutation
+was cut off, or another program changed the lease since.
+
+Example: the last five holders
+
+   leasectl history | jq -r 'select(.entry.op == "acquired").entry.holderId' | tail -5`,
+		Flags: append(o.flags(),
+			&cli.IntFlag{Name: "limit", Usage: "only the last `N` lines", Destination: &o.limit, DefaultText: "all"}),
+		Objects: []clikit.Object{&historyObject{}},
+		Lists:   true,
+		Run:     func(c *clikit.Call) error { return s.history(c, o) },
+	}
+}
+
+// historyObject is one journal line.
+type historyObject struct {
+	clikit.Head
+	Entry       lease.Entry `json:"entry"`
+	Void        bool        `json:"void,omitzero"`        // its fence token does not exceed one before it
+	Unconfirmed bool        `json:"unconfirmed,omitzero"` // the last line, and the lease file says something else
+}
+
+// Text is the line for people.
+func (o *historyObject) Text() string {
+	e := o.Entry
+	text := fmt.Sprintf("%-24s  %-10s  fence %-5d  %s", regfile.Printable(e.At), regfile.Printable(string(e.Op)), e.Fence,
+		regfile.Printable(e.HolderID))
+	if e.Label != "" {
+		text += " (" + regfile.Printable(e.Label) + ")"
+	}
+	text += " on " + regfile.Printable(e.Hostname)
+	if o.Void {
+		text += ", void"
+	}
+	if o.Unconfirmed {
+		text += ", not confirmed by the lease file"
+	}
+	return text
+}
+
+func (s *session) history(c *clikit.Call, o historyOptions) error {
+	if o.limit < 0 {
+		return clikit.Usagef("--limit must not be negative")
+	}
+	store, err := s.open(o.target, lease.Options{})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	h, err := store.History()
+	if err != nil {
+		return err
+	}
+	if h.Unreadable > 0 {
+		c.Warn("%d unreadable lines of the journal are left out", h.Unreadable)
+	}
+	records := h.Records
+	if o.limit > 0 && len(records) > o.limit {
+		records = records[len(records)-o.limit:]
+	}
+	for _, r := range records {
+		object := &historyObject{Head: clikit.Done("entry"), Entry: r.Entry, Void: r.Void, Unconfirmed: r.Unconfirmed}
+		if err := c.Emit(object); err != nil {
+			return err
+		}
+	}
+	return nil
+}

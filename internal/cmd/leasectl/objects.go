@@ -1,0 +1,121 @@
+package leasectl
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"holdfast/internal/clikit"
+	"holdfast/pkg/claim"
+	"holdfast/pkg/lease"
+	"holdfast/pkg/regfile"
+	"holdfast/pkg/strictjson"
+)
+
+// leased is a success that is about a lease.
+type leased struct {
+	clikit.Head
+	clikit.Location
+	Lease     strictjson.Object `json:"lease"`
+	TakenOver strictjson.Object `json:"takenOver,omitzero"` // the expired lease that was replaced
+	clikit.Warned
+
+	lease *lease.Lease
+}
+
+func newLeased(code string, s *lease.Store, out *lease.Outcome) *leased {
+	o := &leased{
+		Head: clikit.Done(code), Location: clikit.At(s.Path()), Lease: out.Lease.Members(),
+		Warned: clikit.Warned{Warnings: out.Warnings}, lease: out.Lease,
+	}
+	if out.Replaced != nil {
+		o.TakenOver = out.Replaced.Members()
+	}
+	return o
+}
+
+// Text says it in a line or two.
+func (o *leased) Text() string {
+	text := fmt.Sprintf("%s: %s, holder %s%s", regfile.Printable(o.Path), o.Code, o.lease.Who(), fenceText(o.lease))
+	if o.Code != "released" {
+		text += ", until " + lease.FormatTime(o.lease.ExpiresAt)
+	}
+	if len(o.TakenOver.Names()) > 0 {
+		text += "\ntaken over from an expired lease"
+	}
+	return text
+}
+
+// Exports are the variables that run gives its child.
+func (o *leased) Exports() []clikit.Export { return exports(o.Path, o.lease) }
+
+func exports(path string, l *lease.Lease) []clikit.Export {
+	if l == nil {
+		return nil
+	}
+	return []clikit.Export{
+		{Name: "LEASE_LOCK", Value: absolute(path)},
+		{Name: "LEASE_HOLDER", Value: l.HolderID},
+		{Name: "LEASE_FENCE", Value: strconv.FormatUint(l.Fence, 10)},
+	}
+}
+
+func fenceText(l *lease.Lease) string {
+	if l.Fence == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", fence %d", l.Fence)
+}
+
+// claimView is a claim file as objects carry it.
+type claimView struct {
+	State         string `json:"state"`
+	Reason        string `json:"reason"`
+	Token         string `json:"token,omitzero"`
+	Fingerprint   string `json:"fingerprint,omitzero"`
+	AgeMs         int64  `json:"ageMs"`
+	Tool          string `json:"tool,omitzero"`
+	Op            string `json:"op,omitzero"`
+	PID           int    `json:"pid,omitzero"`
+	StartKey      string `json:"startKey,omitzero"`
+	Hostname      string `json:"hostname,omitzero"`
+	EnteredAt     string `json:"enteredAt,omitzero"`
+	KernelLock    bool   `json:"kernelLock,omitzero"`
+	Verdict       string `json:"verdict,omitzero"`
+	VerdictReason string `json:"verdictReason,omitzero"`
+}
+
+func viewClaim(in *claim.Inspection) *claimView {
+	if in == nil {
+		return nil
+	}
+	v := &claimView{
+		State: string(in.State), Reason: in.Reason, Token: in.Token, Fingerprint: in.Fingerprint,
+		AgeMs: in.Age.Milliseconds(),
+	}
+	if e := in.Evidence; e != nil {
+		v.Tool, v.Op, v.PID, v.StartKey, v.Hostname = e.Tool, e.Op, e.PID, e.StartKey, e.Hostname
+		v.EnteredAt, v.KernelLock = e.EnteredAt, e.KernelLock
+	}
+	if in.Creator != nil {
+		v.Verdict, v.VerdictReason = string(in.Creator.Word), in.Creator.Reason
+	}
+	return v
+}
+
+// stageView is a staging file.
+type stageView struct {
+	Kind  string `json:"kind"`
+	Size  int64  `json:"size"`
+	Mtime string `json:"mtime"`
+}
+
+func viewStage(st *regfile.Stamp) *stageView {
+	if st == nil {
+		return nil
+	}
+	return &stageView{Kind: string(st.Kind), Size: st.Size, Mtime: lease.FormatTime(st.Mtime)}
+}
+
+// left is a span for people.
+func left(d time.Duration) string { return d.Round(time.Second).String() }

@@ -1,0 +1,152 @@
+package leasectl
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"holdfast/internal/clikit"
+	"holdfast/pkg/claim"
+	"holdfast/pkg/lease"
+	"holdfast/pkg/regfile"
+	"holdfast/pkg/strictjson"
+)
+
+// refusal is every answer of leasectl that is no success.
+type refusal struct {
+	clikit.Head
+	Lease       strictjson.Object `json:"lease,omitzero"`   // what it was decided on, where it was readable
+	Written     strictjson.Object `json:"written,omitzero"` // what this call had published all the same
+	Claim       *claimView        `json:"claim,omitzero"`
+	Stage       *stageView        `json:"stage,omitzero"`
+	Fault       string            `json:"fault,omitzero"` // what is wrong with a corrupt file
+	Offset      *int64            `json:"offset,omitzero"`
+	Fingerprint string            `json:"fingerprint,omitzero"`
+	clikit.FileFacts
+	clikit.Why
+}
+
+// Text is the remedy.
+func (r *refusal) Text() string { return r.Why.Text() }
+
+// refusal describes an error, with the command that leads on from it.
+func (s *session) refusal(err error) *refusal {
+	r := &refusal{
+		Head:        clikit.Refused(clikit.CodeOf(err)),
+		Fingerprint: lease.Fingerprint(err),
+		Why:         clikit.Why{Reason: err.Error(), Location: clikit.At(s.lock)},
+	}
+	if facts, at := clikit.FactsOf(err); at.Path != "" {
+		r.FileFacts, r.Location = facts, at
+	}
+	var refused *lease.Refusal
+	if errors.As(err, &refused) {
+		r.decided(refused)
+	}
+	var uncleared *claim.ClearError
+	if errors.As(err, &uncleared) {
+		r.Location = clikit.At(uncleared.Inspection.Path)
+		if uncleared.Inspection.State != claim.Absent {
+			r.Claim = viewClaim(&uncleared.Inspection)
+		}
+	}
+	var fault *strictjson.Error
+	if errors.As(err, &fault) {
+		r.Fault = string(fault.Fault)
+		if fault.Offset >= 0 {
+			r.Offset = &fault.Offset
+		}
+	}
+	if uncleared == nil || uncleared.Inspection.State != claim.Absent {
+		r.Remedy = s.remedy(r)
+	}
+	return r
+}
+
+func (r *refusal) decided(e *lease.Refusal) {
+	if e.Path != "" {
+		r.Location = clikit.At(e.Path)
+	}
+	if e.Lease != nil {
+		r.Lease = e.Lease.Members()
+	}
+	if e.Written != nil {
+		r.Written = e.Written.Members()
+	}
+	r.Claim = viewClaim(e.Claim)
+}
+
+// remedy is the command that leads on, or why none is safe.
+func (s *session) remedy(r *refusal) string {
+	lock := "--lock " + clikit.Quote(s.lock)
+	switch r.Code {
+	case lease.CodeHeld:
+		if r.Claim != nil {
+			return "none is safe: " + r.Claim.Reason
+		}
+		return "leasectl status " + lock
+	case lease.CodeAbsent:
+		return "leasectl acquire " + lock
+	case lease.CodeExpired:
+		return "leasectl acquire --take-over " + lock
+	case lease.CodeNotHolder, lease.CodeFenceMismatch, lease.CodeTooShort, lease.CodeChanged, "require-failed":
+		return "leasectl status " + lock
+	case lease.CodeDurationOutOfRange:
+		return fmt.Sprintf("leasectl renew --duration 15m --holder HOLDER %s", lock)
+	case lease.CodeCorrupt, lease.CodeJournalCorrupt, regfile.CodeTooLarge:
+		if r.Fingerprint == "" {
+			return "leasectl status " + lock
+		}
+		return fmt.Sprintf("leasectl set-aside %s --fingerprint %s", lock, r.Fingerprint)
+	case lease.CodeClaimTimeout, "claim-mismatch", "claim-changed", lease.CodeClaimLost:
+		return "leasectl claim inspect " + lock
+	}
+	return s.fileRemedy(r)
+}
+
+func (s *session) fileRemedy(r *refusal) string {
+	path := clikit.Quote(r.Path)
+	switch r.Code {
+	case "unproven":
+		return s.forceRemedy(r.Claim)
+	case lease.CodeFingerprintMismatch, lease.CodeNotBroken:
+		return "leasectl status --lock " + clikit.Quote(s.lock)
+	case regfile.CodeNotRegular:
+		return fmt.Sprintf("mv -n -- %s %s", path, clikit.Quote(r.Path+".aside"))
+	case regfile.CodeForeignOwner:
+		return "none is safe: keep the lease in a directory of your own"
+	case regfile.CodeDirectoryInvalid:
+		return "mkdir -p -- " + clikit.Quote(filepath.Dir(s.lock))
+	case regfile.CodeMountPoint:
+		return "none is safe: mount the directory instead of the file"
+	case regfile.CodeUnstable, regfile.CodeBusy:
+		return "leasectl status --lock " + clikit.Quote(s.lock)
+	}
+	switch r.Errno {
+	case "ENOSPC", "EDQUOT":
+		return "df -h -- " + clikit.Quote(filepath.Dir(r.Path))
+	case "EROFS", "EACCES", "EPERM":
+		return "ls -ld -- " + clikit.Quote(filepath.Dir(r.Path))
+	}
+	return ""
+}
+
+// forceRemedy names an unproven claim exactly; whether forcing it is safe only a person can know.
+func (s *session) forceRemedy(c *claimView) string {
+	if c == nil {
+		return ""
+	}
+	by := "--token " + clikit.Quote(c.Token)
+	if c.Token == "" {
+		by = "--digest " + c.Fingerprint
+	}
+	return fmt.Sprintf("leasectl claim clear --lock %s %s --force (only when no program that uses this lease can be running: "+
+		"on a live claim it can make two holders)", clikit.Quote(s.lock), by)
+}
+
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}

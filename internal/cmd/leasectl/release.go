@@ -1,0 +1,45 @@
+package leasectl
+
+import (
+	"holdfast/internal/clikit"
+	"holdfast/pkg/lease"
+)
+
+type releaseOptions struct {
+	target
+	holder string
+}
+
+func releaseVerb(s *session) *clikit.Verb {
+	var o releaseOptions
+	return &clikit.Verb{
+		Name:  "release",
+		Usage: "give your lease back",
+		Description: `--holder has no default: a child must not free its parent's lease by accident. An expired lease of
+yours is released too.
+
+Example:
+
+   leasectl release --holder "$LEASE_HOLDER"`,
+		Flags:   append(o.flags(), holderFlag(&o.holder, "")),
+		Objects: []clikit.Object{&leased{}},
+		Mutates: true,
+		Run:     func(c *clikit.Call) error { return s.release(c, o) },
+	}
+}
+
+func (s *session) release(c *clikit.Call, o releaseOptions) error {
+	if o.holder == "" {
+		return clikit.Usagef("--holder is required: the id that acquire printed")
+	}
+	store, err := s.open(o.target, lease.Options{})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	out, err := store.Release(c.Context, o.holder)
+	if err != nil {
+		return err
+	}
+	return c.Emit(newLeased("released", store, out))
+}

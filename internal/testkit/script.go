@@ -1,0 +1,270 @@
+package testkit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/itchyny/gojq"
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+)
+
+// command is a custom command of the scripts.
+type command = func(ts *testscript.TestScript, neg bool, args []string)
+
+// ScriptCommands are the commands that scripts have beside testscript's own.
+func ScriptCommands() map[string]command {
+	return map[string]command{
+		"exits":     exits,
+		"jq":        jq,
+		"mkfifo":    onPath(func(path string) error { return unix.Mkfifo(path, 0o644) }),
+		"mksocket":  onPath(mksocket),
+		"mkdevice":  onPath(func(path string) error { return unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))) }),
+		"mksparse":  mksparse,
+		"mknul":     mknul,
+		"snapshot":  snapshot,
+		"unchanged": unchanged,
+		"waitfile":  waitfile,
+	}
+}
+
+// ScriptCondition serves [root] and [tool:NAME]. Where nothing may be skipped, a condition that does not hold fails.
+func ScriptCondition(cond string) (bool, error) {
+	holds := false
+	switch name, isTool := strings.CutPrefix(cond, "tool:"); {
+	case cond == "root":
+		holds = os.Geteuid() == 0
+	case isTool:
+		_, err := exec.LookPath(name)
+		holds = err == nil
+	default:
+		return false, fmt.Errorf("unknown condition %q", cond)
+	}
+	if !holds && os.Getenv(StrictEnv) != "" {
+		return false, fmt.Errorf("[%s] does not hold, and nothing may be skipped here", cond)
+	}
+	return holds, nil
+}
+
+// exits N COMMAND [ARG…]: the command must end with status N.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits N COMMAND [ARG…]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		got = exit.ExitCode()
+	case err != nil:
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d\nstdout: %s\nstderr: %s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
+
+// jq [-s] EXPR FILE: EXPR must give something other than false and null for each JSON value in FILE, of which there is at
+// least one (with -s: for the array of all). With "-o NAME" before EXPR the results go to the environment variable NAME instead.
+func jq(ts *testscript.TestScript, neg bool, args []string) {
+	slurp, into := false, ""
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		switch args[0] {
+		case "-s":
+			slurp = true
+		case "-o":
+			into, args = args[1], args[1:]
+		}
+		args = args[1:]
+	}
+	if len(args) != 2 {
+		ts.Fatalf("usage: jq [-s] [-o NAME] EXPR FILE")
+	}
+	inputs := jsonValues(ts, ts.ReadFile(args[1]))
+	if slurp {
+		inputs = []any{inputs}
+	}
+	if len(inputs) == 0 {
+		ts.Fatalf("no JSON in %s", args[1])
+	}
+	results := evaluate(ts, args[0], inputs)
+	if into != "" {
+		texts := make([]string, len(results))
+		for i, r := range results {
+			texts[i] = fmt.Sprint(r)
+		}
+		ts.Setenv(into, strings.Join(texts, "\n"))
+		return
+	}
+	holds := !slices.ContainsFunc(results, func(r any) bool { return r == nil || r == false })
+	if holds == neg {
+		ts.Fatalf("jq %s: %v\non: %s", args[0], results, ts.ReadFile(args[1]))
+	}
+}
+
+func jsonValues(ts *testscript.TestScript, text string) []any {
+	var values []any
+	dec := json.NewDecoder(strings.NewReader(text))
+	for dec.More() {
+		var v any
+		if err := dec.Decode(&v); err != nil {
+			ts.Fatalf("not JSON: %v\n%s", err, text)
+		}
+		values = append(values, v)
+	}
+	return values
+}
+
+func evaluate(ts *testscript.TestScript, expr string, inputs []any) (results []any) {
+	query, err := gojq.Parse(expr)
+	ts.Check(err)
+	for _, in := range inputs {
+		iter := query.Run(in)
+		for v, ok := iter.Next(); ok; v, ok = iter.Next() {
+			if err, is := v.(error); is {
+				ts.Fatalf("jq %s: %v", expr, err)
+			}
+			results = append(results, v)
+		}
+	}
+	return results
+}
+
+// onPath makes a command that does something to each path.
+func onPath(f func(path string) error) command {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) == 0 {
+			ts.Fatalf("usage: COMMAND PATH…")
+		}
+		for _, path := range args {
+			ts.Check(f(ts.MkAbs(path)))
+		}
+	}
+}
+
+func mksocket(path string) error {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return err
+	}
+	l.SetUnlinkOnClose(false)
+	return l.Close()
+}
+
+// mksparse SIZE PATH: a file of that many bytes with nothing in it.
+func mksparse(ts *testscript.TestScript, neg bool, args []string) {
+	size, err := strconv.ParseInt(args[0], 10, 64)
+	ts.Check(err)
+	f, err := os.Create(ts.MkAbs(args[1]))
+	ts.Check(err)
+	ts.Check(f.Truncate(size))
+	ts.Check(f.Close())
+}
+
+// mknul SIZE PATH: a file of NUL bytes.
+func mknul(ts *testscript.TestScript, neg bool, args []string) {
+	size, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), bytes.Repeat([]byte{0}, size), 0o644))
+}
+
+
+// snapshot DIR: remember everything in DIR for unchanged.
+func snapshot(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: snapshot DIR")
+	}
+	path := ts.MkAbs(args[0])
+	ts.Setenv(snapshotVariable(path), listing(ts, path))
+}
+
+// unchanged DIR: names, types, modes, owners, times and bytes are as they were at the snapshot.
+func unchanged(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: unchanged DIR")
+	}
+	path := ts.MkAbs(args[0])
+	before, now := ts.Getenv(snapshotVariable(path)), listing(ts, path)
+	if before == "" {
+		ts.Fatalf("there is no snapshot of %s", args[0])
+	}
+	if (before == now) == neg {
+		ts.Fatalf("before:\n%s\nnow:\n%s", before, now)
+	}
+}
+
+func snapshotVariable(path string) string { return fmt.Sprintf("SNAPSHOT_%x", sha256.Sum256([]byte(path))) }
+
+func listing(ts *testscript.TestScript, root string) string {
+	entries := map[string]string{}
+	ts.Check(filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if path == root {
+			return nil
+		}
+		line := fmt.Sprintf("%s %d %s", info.Mode(), info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano))
+		if info.IsDir() {
+			line = info.Mode().String()
+		}
+		switch {
+		case info.Mode().IsRegular() && info.Size() < 16<<20:
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			line += fmt.Sprintf(" %x", sha256.Sum256(b))
+		case info.Mode()&fs.ModeSymlink != 0:
+			target, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			line += " -> " + target
+		}
+		entries[path] = line
+		return nil
+	}))
+	var b strings.Builder
+	b.WriteString("everything:\n")
+	for _, path := range slices.Sorted(maps.Keys(entries)) {
+		fmt.Fprintf(&b, "%q %s\n", path, entries[path])
+	}
+	return b.String()
+}
+
+// waitfile PATH…: wait until each exists.
+func waitfile(ts *testscript.TestScript, neg bool, args []string) {
+	for _, path := range args {
+		deadline := time.Now().Add(30 * time.Second)
+		for {
+			if _, err := os.Lstat(ts.MkAbs(path)); err == nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				ts.Fatalf("%s did not appear", path)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}

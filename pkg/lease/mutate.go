@@ -1,0 +1,260 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"holdfast/pkg/atomicfile"
+	"holdfast/pkg/claim"
+	"holdfast/pkg/regfile"
+)
+
+// Outcome is a mutation that succeeded.
+type Outcome struct {
+	Lease    *Lease   // published, or removed
+	Replaced *Lease   // what a takeover put an end to
+	Warnings []string // what went wrong after the success, sentences
+}
+
+// mutation is one passage through the primitive.
+type mutation struct {
+	*Store
+	op     string
+	first  Observed // the state it was decided on
+	decide decision
+	held   *claim.Held
+}
+
+// mutate is the one way the lease file changes. The decision is made twice: on first by the caller, and inside the claim
+// on the same bytes with the clock as it is then, because a mutation that was delayed by minutes must not act on an old
+// time. Every refusal leaves the lease file as it was.
+func (s *Store) mutate(ctx context.Context, op string, first Observed, decide decision) (*Outcome, error) {
+	if s.dir == nil {
+		return nil, &regfile.Error{Code: regfile.CodeDirectoryInvalid, Path: s.path, Err: errNoDirectory}
+	}
+	s.iv.at("observed")
+	self, _ := s.opts.Self() // without a start key the evidence proves less, and the claim excludes as well
+	who := claim.Who{Tool: s.opts.Tool, Op: op, Token: s.opts.NewID(), Self: self}
+	held, err := claim.Enter(ctx, s.dir, s.claimName(), who, s.iv.claimBound)
+	if err != nil {
+		return nil, s.claimRefused(err)
+	}
+	m := mutation{Store: s, op: op, first: first, decide: decide, held: held}
+	s.iv.at("claimed")
+	out, err := m.inside()
+	if leaveErr := held.Leave(); leaveErr != nil && err == nil {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("the claim could not be removed: %v", leaveErr))
+	}
+	return out, err
+}
+
+// claimRefused states the lease's situation first, for the claim alone does not say whether anybody holds anything.
+func (s *Store) claimRefused(err error) error {
+	var late *claim.TimeoutError
+	if !errors.As(err, &late) {
+		return err
+	}
+	r := &Refusal{Code: CodeClaimTimeout, Path: late.Inspection.Path, Claim: &late.Inspection, Err: late, now: s.opts.Now()}
+	if o, readErr := s.read(); readErr == nil {
+		r.Lease = o.Lease
+	}
+	return r
+}
+
+// inside holds the claim.
+func (m *mutation) inside() (*Outcome, error) {
+	if err := m.clearStage(); err != nil {
+		return nil, err
+	}
+	if err := m.compare(); err != nil {
+		return nil, err
+	}
+	now := m.opts.Now()
+	c, refusal := m.decide(m.first, now)
+	if refusal != nil {
+		return nil, m.located(refusal)
+	}
+	if err := m.checkTargets(c); err != nil {
+		return nil, err
+	}
+	if c.numbered() {
+		if err := m.takeNumber(c, now); err != nil {
+			return nil, err
+		}
+		m.iv.at("journaled")
+	}
+	if err := m.compare(); err != nil {
+		return nil, err
+	}
+	m.iv.at("compared")
+	applyErr := m.apply(c)
+	m.iv.at("applied")
+	if err := m.confirm(c, applyErr); err != nil {
+		return nil, err
+	}
+	m.iv.at("confirmed")
+	if !m.held.Holds() {
+		return nil, &Refusal{Code: CodeChanged, Path: m.path, Written: c.publish,
+			How: "the claim was cleared by force while this call was inside it"}
+	}
+	return m.finish(c, now), nil
+}
+
+// clearStage removes a stranded stage: only a claim's holder stages, so no live one can be there. A directory is nobody's
+// stage and stays.
+func (m *mutation) clearStage() error {
+	err := regfile.Retry(func() error { return unix.Unlinkat(m.dir.FD(), m.stageName(), 0) })
+	switch {
+	case err == nil, errors.Is(err, unix.ENOENT):
+		return nil
+	case errors.Is(err, unix.EISDIR), errors.Is(err, unix.EPERM):
+		if st, statErr := m.dir.Lstat(m.stageName()); statErr == nil && st.Kind == regfile.Directory {
+			return &regfile.Error{Code: regfile.CodeNotRegular, Path: m.dir.Join(m.stageName()), Kind: st.Kind, Stamp: &st}
+		}
+	}
+	e := regfile.IOError("remove", m.dir.Join(m.stageName()), err)
+	if errors.Is(err, unix.EBUSY) {
+		e.Code = regfile.CodeMountPoint
+	}
+	return e
+}
+
+// compare fails unless the lease file is still what the mutation was decided on.
+func (m *mutation) compare() error {
+	o, err := m.read()
+	if err != nil {
+		return err
+	}
+	if !o.same(m.first) {
+		return m.changed(o)
+	}
+	return nil
+}
+
+func (m *mutation) changed(now Observed) *Refusal {
+	r := &Refusal{Code: CodeChanged, Path: m.path, Lease: now.Lease}
+	switch {
+	case now.same(m.first):
+		r.How = "somebody else used its staging file"
+	case m.first.Lease == nil && now.Lease != nil:
+		r.How = "a lease of " + now.Lease.Who() + " has appeared"
+	case now.Lease == nil:
+		r.How = "the lease is gone"
+	default:
+		r.How = "the lease differs, it names " + now.Lease.Who()
+	}
+	return r
+}
+
+// checkTargets refuses, before anything is written, what would fail after the journal had grown.
+func (m *mutation) checkTargets(c change) error {
+	st, err := m.dir.Lstat(m.journalName())
+	switch {
+	case err != nil && !regfile.IsAbsent(err):
+		return err
+	case err == nil && st.Kind != regfile.Regular:
+		return &regfile.Error{Code: regfile.CodeNotRegular, Path: m.dir.Join(m.journalName()), Kind: st.Kind, Stamp: &st}
+	}
+	if c.prior != nil {
+		return atomicfile.CheckReplaceable(m.dir, m.name)
+	}
+	return nil
+}
+
+func (m *mutation) takeNumber(c change, now time.Time) error {
+	var replaced uint64
+	if c.prior != nil {
+		replaced = c.prior.Fence
+	}
+	e := m.entry(c, now)
+	if err := m.number(&e, replaced); err != nil {
+		return m.journalRefused(err)
+	}
+	c.publish.Fence = e.Fence
+	return nil
+}
+
+// journalRefused turns interference with the journal into the protocol's word.
+func (m *mutation) journalRefused(err error) error {
+	if errors.Is(err, atomicfile.ErrMoved) || errors.Is(err, fs.ErrExist) {
+		return &Refusal{Code: CodeChanged, Path: m.path, Lease: m.first.Lease, How: "somebody else wrote to its journal", Err: err}
+	}
+	return err
+}
+
+// entry is the change's journal line, without its number when that is still to be chosen.
+func (m *mutation) entry(c change, now time.Time) Entry {
+	l := c.publish
+	if l == nil {
+		l = c.prior
+	}
+	self, _ := m.opts.Self()
+	return Entry{
+		Fence: l.Fence, Op: c.op, HolderID: clip(l.HolderID, MaxLabel), Token: clip(l.Token, MaxLabel),
+		At: FormatTime(now), Hostname: self.Hostname, Label: clip(l.Label, MaxLabel),
+	}
+}
+
+func (m *mutation) apply(c change) error {
+	switch {
+	case c.publish == nil:
+		return atomicfile.Remove(m.dir, m.name)
+	case c.prior == nil:
+		return atomicfile.Create(m.dir, m.stageName(), m.name, c.publish.Encode(), fileMode)
+	}
+	st, err := m.dir.Lstat(m.name)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Replace(m.dir, m.stageName(), m.name, c.publish.Encode(), st)
+}
+
+// confirm reads back, also after an apply that failed: a call may fail and have been carried out.
+func (m *mutation) confirm(c change, applyErr error) error {
+	o, err := m.read()
+	if err == nil && c.carriedOut(o) {
+		return nil
+	}
+	if applyErr != nil && !errors.Is(applyErr, fs.ErrExist) && !errors.Is(applyErr, fs.ErrNotExist) {
+		return applyErr
+	}
+	r := m.changed(o)
+	if err != nil {
+		r.Lease, r.How, r.Err = nil, "it cannot be read back: "+err.Error(), err
+	}
+	if applyErr == nil {
+		r.Written = c.publish
+	}
+	return r
+}
+
+func (c change) carriedOut(o Observed) bool {
+	if c.publish == nil {
+		return o.Lease == nil
+	}
+	return o.Lease != nil && o.Lease.Token == c.publish.Token
+}
+
+// finish adds the journal line of a change that needed no number. The change is a fact by now: a full disk must not turn a
+// release into a failure.
+func (m *mutation) finish(c change, now time.Time) *Outcome {
+	out := &Outcome{Lease: c.publish}
+	if c.publish == nil {
+		out.Lease = c.prior
+	}
+	if c.op == OpTakenOver {
+		out.Replaced = c.prior
+	}
+	if !c.numbered() {
+		e := m.entry(c, now)
+		if err := m.note(&e); err != nil {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("the journal lacks the line of this %s: %v", m.op, err))
+		}
+	}
+	return out
+}

@@ -1,0 +1,148 @@
+package lease
+
+import (
+	"errors"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"holdfast/pkg/procid"
+	"holdfast/pkg/regfile"
+)
+
+// fileMode is the mode of a new lease file and journal, under the umask.
+const fileMode = 0o666
+
+// Options are what a Store takes from outside. The zero value is right for a program.
+type Options struct {
+	Tool         string                           // named in claims; default "holdfast"
+	Now          func() time.Time                 // the wall clock; default time.Now
+	Boottime     func() time.Duration             // a clock that counts suspended time; default CLOCK_BOOTTIME
+	NewID        func() string                    // UUIDs; default random ones
+	Self         func() (procid.Identity, error)  // default procid.Self
+	AllowMissing bool                             // a directory that does not exist reads as no lease
+	Observing    func(l *Lease, of time.Duration) // told when an observation begins
+}
+
+// intervals are the protocol's times and the places where tests stop a mutation.
+type intervals struct {
+	claimBound time.Duration
+	observe    time.Duration // between looks at a lease under observation
+	at         func(step string)
+}
+
+func defaultIntervals() intervals {
+	return intervals{claimBound: 5 * time.Second, observe: 250 * time.Millisecond, at: func(string) {}}
+}
+
+// Store is one lease file and the files beside it.
+type Store struct {
+	dir  *regfile.Dir // nil when the directory is missing and that is allowed
+	path string
+	name string
+	opts Options
+	iv   intervals
+}
+
+// Open opens the directory of the lease file at path. Nothing is created. Errors are *regfile.Error, of code
+// directory-invalid or io.
+func Open(path string, opts Options) (*Store, error) {
+	s := &Store{path: path, name: filepath.Base(path), opts: opts, iv: defaultIntervals()}
+	s.opts.setDefaults()
+	dir, err := regfile.OpenDir(filepath.Dir(path))
+	if err != nil {
+		if opts.AllowMissing && regfile.IsAbsent(err) {
+			return s, nil
+		}
+		return nil, err
+	}
+	s.dir = dir
+	return s, nil
+}
+
+func (o *Options) setDefaults() {
+	if o.Tool == "" {
+		o.Tool = "holdfast"
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Boottime == nil {
+		o.Boottime = boottime
+	}
+	if o.NewID == nil {
+		o.NewID = uuid.NewString
+	}
+	if o.Self == nil {
+		o.Self = sync.OnceValues(procid.Self) // it does not change while the process lives
+	}
+	if o.Observing == nil {
+		o.Observing = func(*Lease, time.Duration) {}
+	}
+}
+
+// Close releases the directory.
+func (s *Store) Close() error {
+	if s.dir == nil {
+		return nil
+	}
+	return s.dir.Close()
+}
+
+// Path is the lease file's path.
+func (s *Store) Path() string { return s.path }
+
+func (s *Store) claimName() string   { return s.name + ".mutex" }
+func (s *Store) stageName() string   { return s.name + ".stage" }
+func (s *Store) journalName() string { return s.name + ".journal" }
+
+// read observes the lease file. Errors: *regfile.Error, or a *Refusal of code corrupt.
+func (s *Store) read() (Observed, error) {
+	if s.dir == nil {
+		return Observed{}, nil
+	}
+	snap, err := s.dir.ReadOwned(s.name, regfile.DefaultLimit)
+	if regfile.IsAbsent(err) {
+		return Observed{}, nil
+	}
+	if err != nil {
+		return Observed{}, err
+	}
+	l, err := Parse(snap.Bytes)
+	if err != nil {
+		return Observed{}, corrupt(CodeCorrupt, s.path, snap.Fingerprint(), err)
+	}
+	return Observed{Lease: l, Bytes: snap.Bytes}, nil
+}
+
+// observe reads the lease file and the clock. The clock is read last: what is said of the lease is said of a moment at
+// which these bytes had been seen.
+func (s *Store) observe() (Observed, time.Time, error) {
+	o, err := s.read()
+	return o, s.opts.Now(), err
+}
+
+// located gives a refusal of a pure decision its path.
+func (s *Store) located(r *Refusal) error {
+	if r == nil {
+		return nil
+	}
+	if r.Path == "" {
+		r.Path = s.path
+	}
+	return r
+}
+
+// Verify answers a Check. It reads the lease file and nothing else. The lease is returned where it was readable; a
+// predicate that does not hold is a *Refusal.
+func (s *Store) Verify(c Check) (*Lease, error) {
+	o, now, err := s.observe()
+	if err != nil {
+		return nil, err
+	}
+	return o.Lease, s.located(c.decide(o, now))
+}
+
+var errNoDirectory = errors.New("the directory of the lease does not exist")

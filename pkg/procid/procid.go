@@ -1,0 +1,67 @@
+// Package procid identifies processes and judges whether one that is on record still lives.
+//
+// An owner is {pid, start key, hostname}. The pid alone names nobody: it is reused. The start key pins it to one process
+// of one boot, seen from one pid namespace:
+//
+//	linux:<start in clock ticks since boot>@<boot id>/<pid namespace inode>
+//
+// The key is compared for equality only, and derives from nothing that changes under a running process: not the wall
+// clock, not a locale, not the hostname. A boot id that cannot be trusted (over-mounted, as containers do) is "?", a
+// weak key, which can prove a process alive but never dead.
+//
+// # Guarantees
+//
+//   - Dead is said only when proven; what could not be proven is Uncertain, and the reason says what was missing.
+//   - No key is minted or compared where /proc shows another pid namespace than ours or the time namespace's offset is
+//     not whole seconds.
+//   - No signal is sent: kill(pid, 0) only asks.
+//
+// # Not guaranteed
+//
+//   - On macOS and FreeBSD no keys are minted yet: every verdict there is Uncertain.
+package procid
+
+import "os"
+
+// Identity is an owner on record.
+type Identity struct {
+	PID      int    `json:"pid"`
+	StartKey string `json:"startKey"`
+	Hostname string `json:"hostname"`
+}
+
+// Word is a verdict. Only Dead ever permits a takeover.
+type Word string
+
+// The verdicts.
+const (
+	Live      Word = "live"
+	Dead      Word = "dead"
+	Uncertain Word = "uncertain"
+	OtherHost Word = "other-host"
+)
+
+// Verdict is a word and the reason for it, a clause without a full stop.
+type Verdict struct {
+	Word   Word   `json:"word"`
+	Reason string `json:"reason"`
+}
+
+// Self returns this process's identity. Where no start key can be minted it is empty and the error says why; pid and
+// hostname are valid all the same.
+func Self() (Identity, error) {
+	hostname, err := os.Hostname()
+	if err != nil {
+		hostname = ""
+	}
+	id := Identity{PID: os.Getpid(), Hostname: hostname}
+	id.StartKey, err = mint(id.PID)
+	return id, err
+}
+
+// Judge says whether the process on record lives. local tells whether the file that records it is on a filesystem that
+// a single kernel mounts (regfile's Dir.IsLocal): then another boot's owners are gone with that boot.
+func Judge(rec Identity, local bool) Verdict {
+	key := ParseKey(rec.StartKey)
+	return decide(rec, key, observe(rec, key), local)
+}

@@ -1,0 +1,59 @@
+package regfile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Entry says what a path is. Nothing was opened to find out.
+type Entry struct {
+	Path         string
+	Stamp        Stamp  // zero but for Kind when absent or unexaminable
+	Target       string // a symlink's text
+	ResolvesTo   string // a symlink's final path, where it has one
+	ResolvesKind Kind   // what is at the end of a symlink; Absent when it dangles
+	Err          error  // why it is unexaminable
+}
+
+// Classify examines any path, final symlink not followed. It never fails: what cannot be told is Unexaminable.
+func Classify(path string) Entry {
+	e := Entry{Path: path}
+	st, err := lstatAt(unix.AT_FDCWD, path)
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		e.Stamp.Kind = Absent
+		return e
+	case err != nil:
+		e.Stamp.Kind, e.Err = Unexaminable, IOError("examine", path, err)
+		return e
+	}
+	e.Stamp = st
+	if st.Kind == Symlink {
+		e.follow()
+	}
+	return e
+}
+
+func (e *Entry) follow() {
+	e.Target, _ = os.Readlink(e.Path)
+	final, err := filepath.EvalSymlinks(e.Path)
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		e.ResolvesKind = Absent
+	case err != nil:
+		e.ResolvesKind = Unexaminable
+	default:
+		e.ResolvesTo = final
+		e.ResolvesKind = Classify(final).Stamp.Kind
+	}
+}
+
+func (e Entry) resolvedKind() Kind {
+	if e.Stamp.Kind == Symlink {
+		return e.ResolvesKind
+	}
+	return e.Stamp.Kind
+}

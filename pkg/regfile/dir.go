@@ -1,0 +1,126 @@
+package regfile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Dir is one opened directory. Names given to its methods are single components.
+type Dir struct {
+	fd     int
+	path   string
+	shared bool // world-writable and sticky, as /tmp is
+	noProc bool // take the path that needs no /proc; for tests
+}
+
+// OpenDir opens the directory at path. The error's code is CodeDirectoryInvalid when path is missing or no directory.
+func OpenDir(path string) (*Dir, error) {
+	var fd int
+	err := Retry(func() (err error) {
+		fd, err = unix.Open(path, openDirFlags, 0)
+		return err
+	})
+	if err != nil {
+		e := &Error{Code: CodeDirectoryInvalid, Path: path, Op: "open", Err: err}
+		switch {
+		case errors.Is(err, unix.ENOTDIR):
+			if st, err := os.Stat(path); err == nil && !st.IsDir() {
+				e.Kind = Classify(path).resolvedKind()
+			}
+		case !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ELOOP):
+			e.Code = CodeIO
+		}
+		return nil, e
+	}
+	st, err := fstat(fd)
+	if err != nil {
+		unix.Close(fd)
+		return nil, IOError("stat", path, err)
+	}
+	const sticky = unix.S_ISVTX | unix.S_IWOTH
+	return &Dir{fd: fd, path: path, shared: st.Mode&sticky == sticky}, nil
+}
+
+// Close releases the descriptor.
+func (d *Dir) Close() error { return unix.Close(d.fd) }
+
+// FD is the directory's descriptor, valid until Close, for the *at family of calls.
+func (d *Dir) FD() int { return d.fd }
+
+// Path is the path the directory was opened by.
+func (d *Dir) Path() string { return d.path }
+
+// Join returns the path of name, for messages.
+func (d *Dir) Join(name string) string { return filepath.Join(d.path, name) }
+
+// Lstat returns the metadata of name itself. Nothing is opened. The error's code is CodeAbsent or CodeIO.
+func (d *Dir) Lstat(name string) (Stamp, error) {
+	st, err := lstatAt(d.fd, name)
+	if err != nil {
+		return Stamp{}, d.fail("examine", name, err)
+	}
+	return st, nil
+}
+
+// CheckOwner refuses an entry of another user in a world-writable sticky directory (CodeForeignOwner): there anyone may
+// create a name first, and only its creator or the directory's owner may remove it.
+func (d *Dir) CheckOwner(name string, st Stamp) error {
+	if d.shared && st.UID != uint32(os.Geteuid()) {
+		return &Error{Code: CodeForeignOwner, Path: d.Join(name), Kind: st.Kind, UID: st.UID, Stamp: &st}
+	}
+	return nil
+}
+
+// Names returns the names in the directory in no order, "." and ".." left out.
+func (d *Dir) Names() ([]string, error) {
+	fd, err := d.reopen()
+	if err != nil {
+		return nil, IOError("list", d.path, err)
+	}
+	f := os.NewFile(uintptr(fd), d.path)
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return nil, IOError("list", d.path, err)
+	}
+	return names, nil
+}
+
+// Sync makes the directory's entries durable.
+func (d *Dir) Sync() error {
+	fd, err := d.reopen()
+	if err == nil {
+		err = Retry(func() error { return unix.Fsync(fd) })
+		unix.Close(fd)
+	}
+	if err != nil {
+		return IOError("sync", d.path, err)
+	}
+	return nil
+}
+
+// reopen gives a readable descriptor of the same directory: the one kept may be a bare handle.
+func (d *Dir) reopen() (fd int, err error) {
+	err = Retry(func() (err error) {
+		fd, err = unix.Openat(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		return err
+	})
+	return fd, err
+}
+
+// fail turns the errno of an operation on name into an Error.
+func (d *Dir) fail(op, name string, err error) *Error {
+	e := IOError(op, d.Join(name), err)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		e.Code, e.Kind = CodeAbsent, Absent
+	case errors.Is(err, unix.EAGAIN):
+		e.Code = CodeBusy
+	case op == "examine":
+		e.Kind = Unexaminable
+	}
+	return e
+}

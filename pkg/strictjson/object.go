@@ -1,0 +1,145 @@
+package strictjson
+
+import (
+	"bytes"
+	"math"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Object is an open JSON object: its members in the order they were written.
+type Object struct {
+	members []member
+}
+
+type member struct {
+	name  string
+	value jsontext.Value
+}
+
+// Parse reads one object and nothing else. The error is an *Error.
+func Parse(b []byte) (Object, error) {
+	if err := check(b); err != nil {
+		return Object{}, err
+	}
+	dec := jsontext.NewDecoder(bytes.NewBuffer(b))
+	if _, err := dec.ReadToken(); err != nil {
+		return Object{}, syntaxError(dec, err)
+	}
+	var o Object
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return Object{}, syntaxError(dec, err)
+		}
+		m := member{name: name.String()}
+		value, err := dec.ReadValue()
+		if err != nil {
+			return Object{}, syntaxError(dec, err)
+		}
+		m.value = value.Clone()
+		o.members = append(o.members, m)
+	}
+	return o, nil
+}
+
+// Clone returns a copy whose members can be set without changing o.
+func (o Object) Clone() Object { return Object{members: slices.Clone(o.members)} }
+
+func (o Object) find(name string) int {
+	return slices.IndexFunc(o.members, func(m member) bool { return m.name == name })
+}
+
+// Has reports whether there is a member of that name.
+func (o Object) Has(name string) bool { return o.find(name) >= 0 }
+
+// Names returns the member names in order.
+func (o Object) Names() []string {
+	names := make([]string, len(o.members))
+	for i, m := range o.members {
+		names[i] = m.name
+	}
+	return names
+}
+
+// String returns a member that must be there and be a string.
+func (o Object) String(name string) (string, error) {
+	v, err := o.get(name, '"')
+	if err != nil {
+		return "", err
+	}
+	var s string
+	if err := json.Unmarshal(v, &s); err != nil {
+		return "", ShapeError("has a %q that is no string", name)
+	}
+	return s, nil
+}
+
+// Number returns a member that must be there and be a finite number.
+func (o Object) Number(name string) (float64, error) {
+	v, err := o.get(name, '0')
+	if err != nil {
+		return 0, err
+	}
+	var f float64
+	if err := json.Unmarshal(v, &f); err != nil || math.IsInf(f, 0) {
+		return 0, ShapeError("has a %q that is no finite number", name)
+	}
+	return f, nil
+}
+
+func (o Object) get(name string, kind jsontext.Kind) (jsontext.Value, error) {
+	i := o.find(name)
+	if i < 0 {
+		return nil, ShapeError("lacks %q", name)
+	}
+	if o.members[i].value.Kind() != kind {
+		noun := "string"
+		if kind == '0' {
+			noun = "number"
+		}
+		return nil, ShapeError("has a %q that is no %s", name, noun)
+	}
+	return o.members[i].value, nil
+}
+
+// Set gives a member a value, at its place if it has one, else at the end. v is a string or a number; anything else is
+// a bug of the caller's and panics.
+func (o *Object) Set(name string, v any) {
+	value, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	if i := o.find(name); i >= 0 {
+		o.members[i].value = value
+		return
+	}
+	o.members = append(o.members, member{name, value})
+}
+
+// MarshalJSONTo writes the members in order.
+func (o Object) MarshalJSONTo(enc *jsontext.Encoder) error {
+	if err := enc.WriteToken(jsontext.BeginObject); err != nil {
+		return err
+	}
+	for _, m := range o.members {
+		if err := enc.WriteToken(jsontext.String(m.name)); err != nil {
+			return err
+		}
+		if err := enc.WriteValue(m.value); err != nil {
+			return err
+		}
+	}
+	return enc.WriteToken(jsontext.EndObject)
+}
+
+// Indented encodes the object as JSON.stringify(o, null, 2) of ECMAScript does, with a final newline.
+func (o Object) Indented() []byte {
+	b, err := json.Marshal(o, jsontext.WithIndent("  "))
+	if err != nil {
+		panic(err) // an Object holds only values that were checked
+	}
+	return append(b, '\n')
+}

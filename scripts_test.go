@@ -1,0 +1,106 @@
+package holdfast_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"holdfast/internal/clikit"
+	"holdfast/internal/cmd/fsdoctor"
+	"holdfast/internal/cmd/leasectl"
+	"holdfast/internal/testkit"
+)
+
+// programs are the tools that exist, as the scripts call them.
+var programs = map[string]*clikit.Program{
+	"leasectl": leasectl.Program(),
+	"fsdoctor": fsdoctor.Program(),
+}
+
+func TestMain(m *testing.M) {
+	commands := map[string]func(){}
+	for name, p := range programs {
+		commands[name] = func() { os.Exit(p.Main(clikit.Env{Args: os.Args, Observed: mustConform(p)})) }
+	}
+	testscript.Main(m, commands)
+}
+
+// TestScripts runs every scenario: testdata/scripts/PROGRAM/NAME.txtar, whose name is what it claims.
+func TestScripts(t *testing.T) {
+	folders, err := filepath.Glob("testdata/scripts/*")
+	if err != nil || len(folders) == 0 {
+		t.Fatal("no scripts:", err)
+	}
+	for _, dir := range folders {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			testscript.Run(t, testscript.Params{
+				Dir:                 dir,
+				RequireExplicitExec: true,
+				RequireUniqueNames:  true,
+				Cmds:                testkit.ScriptCommands(),
+				Condition:           testkit.ScriptCondition,
+			})
+		})
+	}
+}
+
+// mustConform returns a check that every printed object has a listed code and fits its verb's published schema, with no
+// field that the schema does not name. A violation panics, which the script sees as status 70.
+func mustConform(p *clikit.Program) func([]byte) {
+	return func(line []byte) {
+		var object map[string]any
+		if err := json.Unmarshal(line, &object); err != nil {
+			panic(err)
+		}
+		code, op := object["code"].(string), object["op"].(string)
+		if !listed(code) {
+			panic(fmt.Sprintf("code %q is not listed in clikit.Codes", code))
+		}
+		found := false
+		err := p.EachSchema(func(verb string, schema []byte) error {
+			if verb != op {
+				return nil
+			}
+			found = true
+			return validate(closed(schema), object)
+		})
+		if err != nil {
+			panic(fmt.Sprintf("%s: %v", line, err))
+		}
+		if !found && code != "usage" {
+			panic(fmt.Sprintf("op %q has no schema", op))
+		}
+	}
+}
+
+func listed(code string) bool {
+	for _, c := range clikit.Codes {
+		if c.Word == code {
+			return true
+		}
+	}
+	return false
+}
+
+func validate(schema []byte, object map[string]any) error {
+	var s jsonschema.Schema
+	if err := json.Unmarshal(schema, &s); err != nil {
+		return err
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		return err
+	}
+	return resolved.Validate(object)
+}
+
+// closed forbids members that an object's schema does not name.
+func closed(schema []byte) []byte {
+	return []byte(strings.ReplaceAll(string(schema), `"properties":{`, `"additionalProperties":false,"properties":{`))
+}
