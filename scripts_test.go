@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -31,6 +32,10 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, commands)
 }
 
+// folderBudget bounds the scripts of one folder together, several times what they take, so that a folder which has grown
+// slow is noticed before the whole run has.
+const folderBudget = 4 * time.Minute
+
 // TestScripts runs every scenario: testdata/scripts/PROGRAM/NAME.txtar, whose name is what it claims.
 func TestScripts(t *testing.T) {
 	folders, err := filepath.Glob("testdata/scripts/*")
@@ -38,6 +43,7 @@ func TestScripts(t *testing.T) {
 		t.Fatal("no scripts:", err)
 	}
 	for _, dir := range folders {
+		started := time.Now()
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			testscript.Run(t, testscript.Params{
 				Dir:                 dir,
@@ -47,6 +53,9 @@ func TestScripts(t *testing.T) {
 				Condition:           testkit.ScriptCondition,
 			})
 		})
+		if took := time.Since(started); took > folderBudget {
+			t.Errorf("the scripts of %s took %s, more than %s", dir, took.Round(time.Second), folderBudget)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -51,8 +50,8 @@ func (e *TimeoutError) Error() string {
 // *regfile.Error when the name holds something else than a regular file, or the system refuses; ctx's error.
 func Enter(ctx context.Context, d *regfile.Dir, name string, who Who, bound time.Duration) (*Held, error) {
 	started := time.Now()
-	w := waiter{dir: d, started: started}
-	defer w.close()
+	waiter := dirwatch.NewWaiter(d.FD())
+	defer waiter.Close()
 	for {
 		h, err := create(d, name)
 		if err != nil {
@@ -77,7 +76,7 @@ func Enter(ctx context.Context, d *regfile.Dir, name string, who Who, bound time
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		w.wait(bound - time.Since(started))
+		waiter.Wait(bound - time.Since(started))
 	}
 }
 
@@ -198,44 +197,4 @@ func timeout(d *regfile.Dir, name string, waited time.Duration) error {
 		return err
 	}
 	return &TimeoutError{Waited: waited, Inspection: in}
-}
-
-// waiter decides when to look at a taken claim again.
-type waiter struct {
-	dir     *regfile.Dir
-	started time.Time
-	events  *dirwatch.Watcher
-	lost    bool // woken once, and another was faster
-}
-
-// wait sleeps until the claim may be free, at most for left. The first wait is ended by an event. A waiter that was woken
-// and lost is one of many; if all of them ran at each event they would take the processors from the one that is inside,
-// so it polls from then on, the more often the longer it has waited, which keeps the slowest wait near the median.
-func (w *waiter) wait(left time.Duration) {
-	if w.events == nil {
-		w.events = dirwatch.New(w.dir.FD())
-		return // look again now: it may have gone before the watch began
-	}
-	poll := w.events.Poll()
-	if w.lost {
-		waited := time.Since(w.started)
-		poll = max(poll*agingUnit/(agingUnit+waited), shortestPoll)
-		time.Sleep(min(jitter(poll), left))
-		return
-	}
-	w.lost = w.events.Wait(min(jitter(poll), left))
-}
-
-const (
-	agingUnit    = 20 * time.Millisecond
-	shortestPoll = 300 * time.Microsecond
-)
-
-// jitter spreads d over 50 to 150 per cent of itself.
-func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
-
-func (w *waiter) close() {
-	if w.events != nil {
-		w.events.Close()
-	}
 }

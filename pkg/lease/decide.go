@@ -3,6 +3,8 @@ package lease
 import (
 	"bytes"
 	"time"
+
+	"holdfast/pkg/regfile"
 )
 
 // Observed is the state a mutation is decided on: no lease, or one with exact bytes.
@@ -13,6 +15,14 @@ type Observed struct {
 
 func (o Observed) same(p Observed) bool {
 	return (o.Lease == nil) == (p.Lease == nil) && bytes.Equal(o.Bytes, p.Bytes)
+}
+
+// sameAs reports whether a snapshot (nil when absent) shows this state.
+func (o Observed) sameAs(snap *regfile.Snapshot) bool {
+	if o.Lease == nil || snap == nil {
+		return o.Lease == nil && snap == nil
+	}
+	return bytes.Equal(o.Bytes, snap.Bytes)
 }
 
 // change is what a permitted mutation writes. Its lease lacks the fence token until the journal has given one.

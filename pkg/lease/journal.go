@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -115,32 +116,63 @@ func readTail(f *regfile.File, anchored bool) (tail, error) {
 // scan takes the lines of buf into account, the last one first; the first is only part of one unless buf is the whole
 // journal. fault is of the last line that could not be read.
 func (t *tail) scan(buf []byte, whole, anchored bool) (fault error) {
-	t.torn = buf[len(buf)-1] != '\n'
-	lines := bytes.Split(buf, []byte("\n"))
-	last := len(lines) - 1 // what follows the last newline: nothing, or a torn line
+	end := bytes.LastIndexByte(buf, '\n')
+	t.torn = end < len(buf)-1
 	if t.torn {
-		fault = &strictjson.Error{Fault: strictjson.Truncated, Offset: -1, Detail: "is torn"}
-	}
-	first := 1
-	if whole {
-		first = 0
-	}
-	for i := last - 1; i >= first; i-- {
-		e, err := parseEntry(lines[i])
-		if err != nil {
-			if fault == nil {
-				fault = err
-			}
-			continue
+		fault = torn()
+		// One that lacks nothing but its newline becomes a line when the next one closes it, so its number counts.
+		if e, err := parseEntry(buf[end+1:]); err == nil {
+			t.highest = max(t.highest, e.Fence)
 		}
-		t.readable = true
-		t.highest = max(t.highest, e.Fence)
-		t.enough = t.enough || !anchored || e.anchors()
-		if !anchored {
+	}
+	for end >= 0 {
+		start := bytes.LastIndexByte(buf[:end], '\n')
+		if start < 0 && !whole {
 			break
 		}
+		if err := t.take(buf[start+1:end], anchored); err != nil && fault == nil {
+			fault = err
+		}
+		if t.enough && !anchored {
+			break
+		}
+		end = start
 	}
 	return fault
+}
+
+func torn() *strictjson.Error {
+	return &strictjson.Error{Fault: strictjson.Truncated, Offset: -1, Detail: "is torn"}
+}
+
+// take counts one line.
+func (t *tail) take(line []byte, anchored bool) error {
+	if n, ok := leadingFence(line); ok && t.enough && n <= t.highest {
+		return nil // readable or not, it cannot change anything
+	}
+	e, err := parseEntry(line)
+	if err != nil {
+		return err
+	}
+	t.readable = true
+	t.highest = max(t.highest, e.Fence)
+	t.enough = t.enough || !anchored || e.anchors()
+	return nil
+}
+
+// leadingFence is the number of a line that begins as this program writes it; such a line, if it can be read at all, has
+// no other number.
+func leadingFence(line []byte) (uint64, bool) {
+	digits, ok := bytes.CutPrefix(line, []byte(`{"fence":`))
+	if !ok {
+		return 0, false
+	}
+	digits, _, ok = bytes.Cut(digits, []byte(","))
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(digits), 10, 64)
+	return n, err == nil
 }
 
 // openJournal opens the journal for appending; nil when there is none.

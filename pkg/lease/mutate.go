@@ -92,9 +92,10 @@ func (m *mutation) inside() (*Outcome, error) {
 		return nil, err
 	}
 	m.iv.at("compared")
-	applyErr := m.apply(c)
+	content := c.content()
+	applyErr := m.apply(c, content)
 	m.iv.at("applied")
-	if err := m.confirm(c, applyErr); err != nil {
+	if err := m.confirm(c, content, applyErr); err != nil {
 		return nil, err
 	}
 	m.iv.at("confirmed")
@@ -126,25 +127,27 @@ func (m *mutation) clearStage() error {
 
 // compare fails unless the lease file is still what the mutation was decided on.
 func (m *mutation) compare() error {
-	o, err := m.read()
+	snap, err := m.snapshot()
 	if err != nil {
 		return err
 	}
-	if !o.same(m.first) {
-		return m.changed(o)
+	if m.first.sameAs(snap) {
+		return nil
 	}
-	return nil
+	o, err := m.parse(snap)
+	if err != nil {
+		return err
+	}
+	return m.changed(o)
 }
 
 func (m *mutation) changed(now Observed) *Refusal {
 	r := &Refusal{Code: CodeChanged, Path: m.path, Lease: now.Lease}
 	switch {
-	case now.same(m.first):
-		r.How = "somebody else used its staging file"
-	case m.first.Lease == nil && now.Lease != nil:
-		r.How = "a lease of " + now.Lease.Who() + " has appeared"
 	case now.Lease == nil:
 		r.How = "the lease is gone"
+	case m.first.Lease == nil:
+		r.How = "a lease of " + now.Lease.Who() + " has appeared"
 	default:
 		r.How = "the lease differs, it names " + now.Lease.Who()
 	}
@@ -200,44 +203,52 @@ func (m *mutation) entry(c change, now time.Time) Entry {
 	}
 }
 
-func (m *mutation) apply(c change) error {
+// content is what the lease file will hold; nil removes it.
+func (c change) content() []byte {
+	if c.publish == nil {
+		return nil
+	}
+	return c.publish.Encode()
+}
+
+func (m *mutation) apply(c change, content []byte) error {
 	switch {
 	case c.publish == nil:
 		return atomicfile.Remove(m.dir, m.name)
 	case c.prior == nil:
-		return atomicfile.Create(m.dir, m.stageName(), m.name, c.publish.Encode(), fileMode)
+		return atomicfile.Create(m.dir, m.stageName(), m.name, content, fileMode)
 	}
 	st, err := m.dir.Lstat(m.name)
 	if err != nil {
 		return err
 	}
-	return atomicfile.Replace(m.dir, m.stageName(), m.name, c.publish.Encode(), st)
+	return atomicfile.Replace(m.dir, m.stageName(), m.name, content, st)
 }
 
-// confirm reads back, also after an apply that failed: a call may fail and have been carried out.
-func (m *mutation) confirm(c change, applyErr error) error {
-	o, err := m.read()
-	if err == nil && c.carriedOut(o) {
+// confirm reads back, also after an apply that failed: a call may fail and have been carried out. The token is new, so
+// bytes that carry it are this call's.
+func (m *mutation) confirm(c change, content []byte, applyErr error) error {
+	snap, err := m.snapshot()
+	if err == nil && (Observed{Lease: c.publish, Bytes: content}).sameAs(snap) {
 		return nil
 	}
 	if applyErr != nil && !errors.Is(applyErr, fs.ErrExist) && !errors.Is(applyErr, fs.ErrNotExist) {
 		return applyErr
 	}
+	var o Observed
+	if err == nil {
+		o, err = m.parse(snap)
+	}
 	r := m.changed(o)
 	if err != nil {
 		r.Lease, r.How, r.Err = nil, "it cannot be read back: "+err.Error(), err
+	} else if applyErr != nil && o.same(m.first) {
+		r.How = "somebody else used its staging file"
 	}
 	if applyErr == nil {
 		r.Written = c.publish
 	}
 	return r
-}
-
-func (c change) carriedOut(o Observed) bool {
-	if c.publish == nil {
-		return o.Lease == nil
-	}
-	return o.Lease != nil && o.Lease.Token == c.publish.Token
 }
 
 // finish adds the journal line of a change that needed no number. The change is a fact by now: a full disk must not turn a

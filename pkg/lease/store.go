@@ -98,23 +98,37 @@ func (s *Store) claimName() string   { return s.name + ".mutex" }
 func (s *Store) stageName() string   { return s.name + ".stage" }
 func (s *Store) journalName() string { return s.name + ".journal" }
 
-// read observes the lease file. Errors: *regfile.Error, or a *Refusal of code corrupt.
-func (s *Store) read() (Observed, error) {
+// snapshot reads the lease file's bytes; nil when it is absent. The error is a *regfile.Error.
+func (s *Store) snapshot() (*regfile.Snapshot, error) {
 	if s.dir == nil {
-		return Observed{}, nil
+		return nil, nil
 	}
 	snap, err := s.dir.ReadOwned(s.name, regfile.DefaultLimit)
 	if regfile.IsAbsent(err) {
-		return Observed{}, nil
+		return nil, nil
 	}
-	if err != nil {
-		return Observed{}, err
+	return snap, err
+}
+
+// parse makes sense of a snapshot. The error is a *Refusal of code corrupt.
+func (s *Store) parse(snap *regfile.Snapshot) (Observed, error) {
+	if snap == nil {
+		return Observed{}, nil
 	}
 	l, err := Parse(snap.Bytes)
 	if err != nil {
 		return Observed{}, corrupt(CodeCorrupt, s.path, snap.Fingerprint(), err)
 	}
 	return Observed{Lease: l, Bytes: snap.Bytes}, nil
+}
+
+// read observes the lease file. Errors: *regfile.Error, or a *Refusal of code corrupt.
+func (s *Store) read() (Observed, error) {
+	snap, err := s.snapshot()
+	if err != nil {
+		return Observed{}, err
+	}
+	return s.parse(snap)
 }
 
 // observe reads the lease file and the clock. The clock is read last: what is said of the lease is said of a moment at

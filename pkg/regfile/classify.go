@@ -39,15 +39,17 @@ func Classify(path string) Entry {
 
 func (e *Entry) follow() {
 	e.Target, _ = os.Readlink(e.Path)
-	final, err := filepath.EvalSymlinks(e.Path)
+	var st unix.Stat_t
+	err := Retry(func() error { return unix.Stat(e.Path, &st) })
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		e.ResolvesKind = Absent
 	case err != nil:
 		e.ResolvesKind = Unexaminable
 	default:
-		e.ResolvesTo = final
-		e.ResolvesKind = Classify(final).Stamp.Kind
+		e.ResolvesKind = kindOf(uint32(st.Mode))
+		// The links of /proc/PID/fd lead to pipes and sockets that have no path.
+		e.ResolvesTo, _ = filepath.EvalSymlinks(e.Path)
 	}
 }
 

@@ -30,7 +30,11 @@ func OpenDir(path string) (*Dir, error) {
 			if st, err := os.Stat(path); err == nil && !st.IsDir() {
 				e.Kind = Classify(path).resolvedKind()
 			}
-		case !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ELOOP):
+		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ELOOP):
+			if Classify(path).Stamp.Kind == Symlink {
+				e.Kind = Symlink // one that leads nowhere
+			}
+		default:
 			e.Code = CodeIO
 		}
 		return nil, e

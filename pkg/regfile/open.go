@@ -104,7 +104,7 @@ func (d *Dir) openCompared(name string, access int) (*File, error) {
 	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENXIO), errors.Is(err, unix.EMLINK):
 		return nil, errOvertook // became a symlink, or a FIFO or socket without a peer
 	case err != nil:
-		return nil, d.fail("open", name, err)
+		return nil, d.unopened(name, err, before)
 	}
 	after, err := fstat(fd)
 	if err == nil && after.SameFile(before) {
@@ -115,6 +115,15 @@ func (d *Dir) openCompared(name string, access int) (*File, error) {
 		return nil, d.fail("stat", name, err)
 	}
 	return nil, errOvertook
+}
+
+// unopened is a regular file that the system would not open: what it is is known all the same.
+func (d *Dir) unopened(name string, err error, st Stamp) *Error {
+	e := d.fail("open", name, err)
+	if e.Code != CodeAbsent {
+		e.Kind, e.Stamp = Regular, &st
+	}
+	return e
 }
 
 func (d *Dir) notRegular(name string, st Stamp) *Error {

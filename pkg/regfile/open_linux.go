@@ -38,9 +38,7 @@ func (d *Dir) openHandle(name string, access int) (*File, error) {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return nil, errNoProc
 	case err != nil:
-		e := d.fail("open", name, err)
-		e.Kind, e.Stamp = Regular, &st
-		return nil, e
+		return nil, d.unopened(name, err, st)
 	}
 	opened, err := fstat(fd)
 	if err == nil && opened.SameFile(st) {

@@ -106,9 +106,9 @@ func (o Object) get(name string, kind jsontext.Kind) (jsontext.Value, error) {
 }
 
 // Set gives a member a value, at its place if it has one, else at the end. v is a string or a number; anything else is
-// a bug of the caller's and panics.
+// a bug of the caller's and panics. Invalid UTF-8 in a string becomes U+FFFD: a host name is whatever bytes the system has.
 func (o *Object) Set(name string, v any) {
-	value, err := json.Marshal(v)
+	value, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		panic(err)
 	}

@@ -111,7 +111,7 @@ func diagnose(b []byte) *Error {
 		case first && token.Kind() != '{':
 			return &Error{NotObject, 0, "is JSON, but not an object"}
 		case dec.StackDepth() > maxDepth:
-			return &Error{TooDeep, dec.InputOffset(), fmt.Sprintf("is nested deeper than %d levels", maxDepth)}
+			return &Error{TooDeep, dec.InputOffset() - 1, fmt.Sprintf("is nested deeper than %d levels", maxDepth)}
 		}
 	}
 	rest := bytes.TrimLeft(b[dec.InputOffset():], " \t\n")
@@ -121,7 +121,7 @@ func diagnose(b []byte) *Error {
 // diagnoseText names the faults that a JSON parser would only call a syntax error; nil when there is none of them.
 func diagnoseText(b []byte) *Error {
 	switch {
-	case len(bytes.TrimSpace(b)) == 0:
+	case len(bytes.Trim(b, " \t\r\n")) == 0:
 		return &Error{Empty, -1, "is empty"}
 	case len(bytes.Trim(b, "\x00")) == 0:
 		return &Error{NulFilled, -1, fmt.Sprintf("consists of %d NUL bytes", len(b))}
