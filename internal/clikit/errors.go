@@ -21,14 +21,21 @@ func (e *UsageError) Error() string { return e.Reason }
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
 // undeliverable says that standard output took nothing. It is not printed there.
-type undeliverable struct{ err error }
+type undeliverable struct {
+	err   error
+	still error // why what had been taken could not be given back
+}
 
 func (e *undeliverable) ErrorCode() string { return "output-undeliverable" }
 
 func (e *undeliverable) Unwrap() error { return e.err }
 
 func (e *undeliverable) Error() string {
-	return "standard output: " + regfile.Errno(e.err)
+	text := "standard output: " + regfile.Errno(e.err)
+	if e.still != nil {
+		text += "; and what was taken could not be given back: " + e.still.Error()
+	}
+	return text
 }
 
 // Undeliverable reports whether err says that an object could not be printed, so that what it was about must be undone.
@@ -64,5 +71,5 @@ func CodeOf(err error) string {
 
 // StillHeld is an object that reached nobody about something that could not be given back either.
 func StillHeld(undelivered, err error) error {
-	return &undeliverable{fmt.Errorf("%w; and what was taken could not be given back: %w", undelivered, err)}
+	return &undeliverable{err: undelivered, still: err}
 }

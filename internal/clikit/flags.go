@@ -62,6 +62,24 @@ func shortSpan(d time.Duration) string {
 	return s
 }
 
+// TextFlag is a flag whose value must not be empty: an unset shell variable must not pass for the default.
+func TextFlag(name, usage, def string, into *string) cli.Flag {
+	return &cli.GenericFlag{Name: name, Usage: usage, DefaultText: def, Value: &textValue{into}}
+}
+
+type textValue struct{ into *string }
+
+// Set accepts anything but nothing.
+func (v *textValue) Set(text string) error {
+	if text == "" {
+		return fmt.Errorf("it must not be empty")
+	}
+	*v.into = text
+	return nil
+}
+
+func (v *textValue) String() string { return "" }
+
 // WordFlag is a flag whose value is one of the given words.
 func WordFlag(name, usage string, into *string, words ...string) cli.Flag {
 	return &cli.GenericFlag{Name: name, Usage: usage + ": " + strings.Join(words, ", "), Value: &wordValue{into, words}}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -43,7 +44,7 @@ func (p *printer) emit(o Object) error {
 		return err
 	}
 	if err := write(text); err != nil {
-		return &undeliverable{err}
+		return &undeliverable{err: err}
 	}
 	return nil
 }
@@ -107,7 +108,26 @@ func Quote(word string) string {
 	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !safe(r) }) {
 		return word
 	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	if utf8.ValidString(word) {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return quoteBytes(word)
+}
+
+// quoteBytes quotes a word that is not UTF-8. A command that is printed as JSON must be text, so its other bytes are
+// spelled out.
+func quoteBytes(word string) string {
+	var b strings.Builder
+	for i := 0; i < len(word); {
+		r, n := utf8.DecodeRuneInString(word[i:])
+		if r == utf8.RuneError && n == 1 {
+			fmt.Fprintf(&b, `"$(printf '\%03o')"`, word[i])
+		} else {
+			b.WriteString(Quote(word[i : i+n]))
+		}
+		i += n
+	}
+	return b.String()
 }
 
 // write puts text on standard output, whole. It goes past os.Stdout, whose EPIPE would kill the process.
@@ -153,7 +173,7 @@ func closedAtStart() bool {
 // WriteBytes writes to standard output as it is, for the verb that gives it away. The error is undeliverable.
 func WriteBytes(b []byte) error {
 	if err := write(string(b)); err != nil {
-		return &undeliverable{err}
+		return &undeliverable{err: err}
 	}
 	return nil
 }

@@ -87,13 +87,13 @@ type run struct {
 	call   Call
 	rest   []string // what followed "--"
 	dashed bool
-	status int
+	format Format // what --format says; empty when it was not given
 }
 
 // Main runs the program and returns its exit status.
 func (p *Program) Main(env Env) (status int) {
 	r := &run{Program: p, env: env}
-	r.call.printer = printer{tool: p.Name, op: "", format: defaultFormat(), observed: env.Observed}
+	r.call.printer = printer{tool: p.Name, op: "", observed: env.Observed}
 	defer func() {
 		if v := recover(); v != nil {
 			fmt.Fprintf(os.Stderr, "%s\n", debug.Stack())
@@ -104,10 +104,27 @@ func (p *Program) Main(env Env) (status int) {
 	if i := slices.Index(args, "--"); i >= 0 {
 		args, r.rest, r.dashed = args[:i], args[i+1:], true
 	}
+	r.call.format = formatAsked(args)
 	if err := r.app().Run(args); err != nil {
 		return r.refuse(err)
 	}
 	return r.call.status
+}
+
+// formatAsked is the format that a command line asks for. One that cannot be parsed is answered in it as well: eval runs
+// whatever it is given.
+func formatAsked(args []string) Format {
+	asked := defaultFormat()
+	for i, arg := range args {
+		value, ok := strings.CutPrefix(strings.TrimPrefix(arg, "-"), "-format=")
+		if !ok && (arg == "--format" || arg == "-format") && i+1 < len(args) {
+			value = args[i+1]
+		}
+		if f := Format(value); f == JSON || f == Text || f == Shell {
+			asked = f
+		}
+	}
+	return asked
 }
 
 func defaultFormat() Format {
@@ -147,7 +164,7 @@ func (r *run) app() *cli.App {
 		HideHelpCommand: true, HideVersion: true,
 		Writer: os.Stdout, ErrWriter: os.Stderr,
 		ExitErrHandler:        func(*cli.Context, error) {},
-		OnUsageError:          r.usageError(r.Name),
+		OnUsageError:          r.usageError(r.Name, false),
 		Action:                r.missing(r.Name, r.Verbs),
 		CustomAppHelpTemplate: cli.AppHelpTemplate + "\n" + exitTable,
 	}
@@ -162,7 +179,7 @@ func (r *run) command(v *Verb, above string) *cli.Command {
 	full := strings.ReplaceAll(r.Name+" "+strings.ReplaceAll(above, "-", " ")+" "+v.Name, "  ", " ")
 	c := &cli.Command{
 		Name: v.Name, Usage: v.Usage, ArgsUsage: v.Args, Description: v.Description,
-		HideHelpCommand: true, Flags: v.Flags, OnUsageError: r.usageError(full),
+		HideHelpCommand: true, Flags: v.Flags, OnUsageError: r.usageError(full, v.RawOutput),
 	}
 	if v.Run == nil {
 		c.Action = r.missing(full, v.Verbs)
@@ -174,7 +191,7 @@ func (r *run) command(v *Verb, above string) *cli.Command {
 	}
 	c.UsageText = strings.TrimSpace(full + " [FLAGS] " + v.Args)
 	c.CustomHelpTemplate = cli.CommandHelpTemplate + "\n" + exitTable
-	format := &formatValue{into: &r.call.format, exports: v.Exports}
+	format := &formatValue{into: &r.format, exports: v.Exports}
 	if !v.RawOutput {
 		c.Flags = append(c.Flags, &cli.GenericFlag{Name: "format", Value: format, Usage: format.usage(), DefaultText: "text on a terminal, else json"})
 	}
@@ -193,6 +210,9 @@ func (r *run) act(v *Verb, op, full string, ctx *cli.Context) error {
 	args = append(args, r.rest...)
 	if v.Args == "" && len(args) > 0 {
 		return Usagef("unexpected argument %q; try '%s --help'", args[0], full)
+	}
+	if r.call.format = r.format; r.format == "" {
+		r.call.format = defaultFormat()
 	}
 	r.call.Args = args
 	r.call.Context = context.Background()
@@ -231,9 +251,9 @@ func (r *run) catch() (stop func()) {
 	}
 }
 
-func (r *run) usageError(full string) cli.OnUsageErrorFunc {
+func (r *run) usageError(full string, raw bool) cli.OnUsageErrorFunc {
 	return func(_ *cli.Context, err error, _ bool) error {
-		r.call.op = opOf(full)
+		r.call.op, r.call.raw = opOf(full), raw
 		return Usagef("%v; try '%s --help'", err, full)
 	}
 }

@@ -16,7 +16,7 @@ func New(dirfd int) *Watcher {
 	if err != nil {
 		return &Watcher{fd: -1}
 	}
-	const gone = unix.IN_DELETE | unix.IN_MOVED_FROM
+	const gone = unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_ONLYDIR
 	if _, err := unix.InotifyAddWatch(fd, "/proc/self/fd/"+strconv.Itoa(dirfd), gone); err != nil {
 		unix.Close(fd)
 		return &Watcher{fd: -1}

@@ -184,7 +184,6 @@ func mknul(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), bytes.Repeat([]byte{0}, size), 0o644))
 }
 
-
 // snapshot DIR: remember everything in DIR for unchanged.
 func snapshot(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
@@ -209,48 +208,60 @@ func unchanged(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-func snapshotVariable(path string) string { return fmt.Sprintf("SNAPSHOT_%x", sha256.Sum256([]byte(path))) }
+func snapshotVariable(path string) string {
+	return fmt.Sprintf("SNAPSHOT_%x", sha256.Sum256([]byte(path)))
+}
 
 func listing(ts *testscript.TestScript, root string) string {
+	text, err := Listing(root)
+	ts.Check(err)
+	return text
+}
+
+// Listing describes everything below root, a line for each: name, type, mode, inode, owner, size, times and bytes. Two equal
+// listings mean that nothing was changed, replaced, added or removed.
+func Listing(root string) (string, error) {
 	entries := map[string]string{}
-	ts.Check(filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == root {
 			return err
 		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		if path == root {
-			return nil
-		}
-		line := fmt.Sprintf("%s %d %s", info.Mode(), info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano))
-		if info.IsDir() {
-			line = info.Mode().String()
-		}
-		switch {
-		case info.Mode().IsRegular() && info.Size() < 16<<20:
-			b, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			line += fmt.Sprintf(" %x", sha256.Sum256(b))
-		case info.Mode()&fs.ModeSymlink != 0:
-			target, err := os.Readlink(path)
-			if err != nil {
-				return err
-			}
-			line += " -> " + target
-		}
-		entries[path] = line
-		return nil
-	}))
+		entries[path], err = describe(path, d)
+		return err
+	})
 	var b strings.Builder
 	b.WriteString("everything:\n")
 	for _, path := range slices.Sorted(maps.Keys(entries)) {
 		fmt.Fprintf(&b, "%q %s\n", path, entries[path])
 	}
-	return b.String()
+	return b.String(), err
+}
+
+// describe is one line of a listing. Only regular files are opened; of one larger than any state file the size serves.
+func describe(path string, d fs.DirEntry) (string, error) {
+	info, err := d.Info()
+	if err != nil {
+		return "", err
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return "", err
+	}
+	line := fmt.Sprintf("%s ino %d uid %d gid %d", info.Mode(), st.Ino, st.Uid, st.Gid)
+	switch {
+	case info.IsDir():
+		return line, nil
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := os.Readlink(path)
+		return line + " -> " + target, err
+	case info.Mode().IsRegular() && info.Size() < 16<<20:
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		line += fmt.Sprintf(" %x", sha256.Sum256(b))
+	}
+	return line + fmt.Sprintf(" %d bytes %s", info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano)), nil
 }
 
 // waitfile PATH…: wait until each exists.

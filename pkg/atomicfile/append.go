@@ -40,7 +40,7 @@ func Append(f *regfile.File, b []byte, end int64, sync bool) error {
 // undo cuts a partly written line off again, if nothing came after it.
 func undo(f *regfile.File, end, written int64) {
 	if st, err := f.Stat(); err == nil && st.Size == end+written {
-		_ = unix.Ftruncate(f.FD(), end)
+		_ = regfile.Retry(func() error { return unix.Ftruncate(f.FD(), end) })
 	}
 }
 
@@ -48,7 +48,7 @@ func undo(f *regfile.File, end, written int64) {
 func WriteNew(fd int, b []byte) error {
 	n, err := writeAll(fd, b)
 	if err != nil && n > 0 {
-		_ = unix.Ftruncate(fd, 0)
+		_ = regfile.Retry(func() error { return unix.Ftruncate(fd, 0) })
 	}
 	return err
 }

@@ -110,15 +110,16 @@ func newStage(d *regfile.Dir, name string, mode uint32) (*stage, error) {
 // to change the owner is accepted; a mode that cannot be kept is not.
 func (s *stage) imitate(like regfile.Stamp) error {
 	var st unix.Stat_t
-	if err := unix.Fstat(s.fd, &st); err != nil {
+	if err := regfile.Retry(func() error { return unix.Fstat(s.fd, &st) }); err != nil {
 		return regfile.IOError("stat", s.dir.Join(s.name), err)
 	}
 	if st.Uid != like.UID || st.Gid != like.GID {
-		if err := unix.Fchown(s.fd, int(like.UID), int(like.GID)); err != nil && st.Gid != like.GID {
-			_ = unix.Fchown(s.fd, -1, int(like.GID))
+		err := regfile.Retry(func() error { return unix.Fchown(s.fd, int(like.UID), int(like.GID)) })
+		if err != nil && st.Gid != like.GID {
+			_ = regfile.Retry(func() error { return unix.Fchown(s.fd, -1, int(like.GID)) })
 		}
 	}
-	if err := unix.Fchmod(s.fd, like.Perm()); err != nil {
+	if err := regfile.Retry(func() error { return unix.Fchmod(s.fd, like.Perm()) }); err != nil {
 		return regfile.IOError("set the mode of", s.dir.Join(s.name), err)
 	}
 	return nil
@@ -131,7 +132,7 @@ func (s *stage) fill(content []byte) error {
 		return regfile.IOError("write", path, err)
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(s.fd, &st); err != nil {
+	if err := regfile.Retry(func() error { return unix.Fstat(s.fd, &st) }); err != nil {
 		return regfile.IOError("stat", path, err)
 	}
 	if st.Size != int64(len(content)) {
@@ -153,14 +154,18 @@ func (s *stage) publish(target string) error {
 
 // discard closes the stage and, unless it was published, removes it. It removes the inode it made and no other.
 func (s *stage) discard() {
+	if s.published {
+		unix.Close(s.fd)
+		return
+	}
 	var ours unix.Stat_t
-	err := unix.Fstat(s.fd, &ours)
+	err := regfile.Retry(func() error { return unix.Fstat(s.fd, &ours) })
 	unix.Close(s.fd)
-	if s.published || err != nil {
+	if err != nil {
 		return
 	}
 	if st, err := s.dir.Lstat(s.name); err == nil && st.Dev == uint64(ours.Dev) && st.Ino == ours.Ino {
-		_ = unix.Unlinkat(s.dir.FD(), s.name, 0)
+		_ = regfile.Retry(func() error { return unix.Unlinkat(s.dir.FD(), s.name, 0) })
 	}
 }
 
@@ -192,7 +197,7 @@ func renameNoReplace(d *regfile.Dir, from, to string) error {
 	}
 	err = regfile.Retry(func() error { return unix.Linkat(d.FD(), from, d.FD(), to, 0) })
 	if err == nil {
-		return unix.Unlinkat(d.FD(), from, 0)
+		return regfile.Retry(func() error { return unix.Unlinkat(d.FD(), from, 0) })
 	}
 	if !unsupported(err) && !errors.Is(err, unix.EPERM) {
 		return err

@@ -10,7 +10,7 @@ import (
 // ClearRequest names the claim to clear: by its token, or by the fingerprint of its content.
 type ClearRequest struct {
 	Token  string
-	Digest string // "sha256:…"; only with Force
+	Digest string // an Inspection's Fingerprint; only with Force
 	Force  bool   // also when unproven
 }
 
@@ -41,7 +41,7 @@ func (e *ClearError) Error() string {
 // Clear removes an abandoned claim, or an unproven one by force, and returns what it removed. Forcing a live claim of
 // another program can make two holders. Errors: *ClearError, *regfile.Error.
 func Clear(d *regfile.Dir, name string, req ClearRequest) (Inspection, error) {
-	f, err := d.Open(name, unix.O_RDWR)
+	f, err := d.OpenOwned(name, unix.O_RDWR)
 	if regfile.IsAbsent(err) {
 		return Inspection{}, &ClearError{"absent", Inspection{Path: d.Join(name), State: Absent}}
 	}
@@ -49,9 +49,6 @@ func Clear(d *regfile.Dir, name string, req ClearRequest) (Inspection, error) {
 		return Inspection{}, err
 	}
 	defer f.Close()
-	if err := d.CheckOwner(name, f.Stamp()); err != nil {
-		return Inspection{}, err
-	}
 	lock, err := probe(f, unix.LOCK_EX)
 	if err != nil {
 		return Inspection{}, err

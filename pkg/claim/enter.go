@@ -94,7 +94,7 @@ func create(d *regfile.Dir, name string) (*Held, error) {
 		return nil, regfile.IOError("create", d.Join(name), err)
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(h.fd, &st); err != nil {
+	if err := regfile.Retry(func() error { return unix.Fstat(h.fd, &st) }); err != nil {
 		unix.Close(h.fd)
 		return nil, regfile.IOError("stat", d.Join(name), err)
 	}

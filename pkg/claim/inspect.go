@@ -29,7 +29,7 @@ type Inspection struct {
 	Reason      string          // why it is in that state, a clause
 	Evidence    *Evidence       // nil when another program wrote it, or nothing was written
 	Token       string          // what Clear must be given; empty when only a digest can name it
-	Fingerprint string          // of the content, for Clear by digest
+	Fingerprint string          // for Clear by digest: of the content, of the metadata when that is too large
 	Age         time.Duration   // since it was created, by the wall clock
 	Creator     *procid.Verdict // of the evidence's process; nil without evidence
 }
@@ -55,7 +55,7 @@ const lockTries = 20
 // Inspect says what the claim called name is. It writes nothing; it holds a shared kernel lock for a moment. An error is
 // a *regfile.Error.
 func Inspect(d *regfile.Dir, name string) (Inspection, error) {
-	f, err := d.Open(name, unix.O_RDONLY)
+	f, err := d.OpenOwned(name, unix.O_RDONLY)
 	if regfile.IsAbsent(err) {
 		return Inspection{Path: d.Join(name), State: Absent, Reason: "there is no claim"}, nil
 	}
@@ -63,9 +63,6 @@ func Inspect(d *regfile.Dir, name string) (Inspection, error) {
 		return unopened(err)
 	}
 	defer f.Close()
-	if err := d.CheckOwner(name, f.Stamp()); err != nil {
-		return Inspection{}, err
-	}
 	lock, err := probe(f, unix.LOCK_SH)
 	if err != nil {
 		return Inspection{}, err
@@ -73,10 +70,11 @@ func Inspect(d *regfile.Dir, name string) (Inspection, error) {
 	return examine(d, f, lock)
 }
 
-// unopened is the inspection of a claim that is a regular file but may not be read, another user's typically.
+// unopened is the inspection of a claim that is a regular file but may not be read: another user's, in a directory that
+// they share on purpose.
 func unopened(err error) (Inspection, error) {
 	var file *regfile.Error
-	if !errors.As(err, &file) || file.Kind != regfile.Regular || file.Stamp == nil {
+	if !errors.As(err, &file) || file.Code == regfile.CodeForeignOwner || file.Kind != regfile.Regular || file.Stamp == nil {
 		return Inspection{}, err
 	}
 	return Inspection{
@@ -124,6 +122,9 @@ func examine(d *regfile.Dir, f *regfile.File, lock lockSeen) (Inspection, error)
 		Path:        f.Path(),
 		Fingerprint: regfile.Fingerprint(content),
 		Age:         max(time.Since(st.Mtime), 0),
+	}
+	if st.Size > limit {
+		in.Fingerprint = st.Fingerprint() // what was read is not all of it, so its hash would name other files too
 	}
 	in.Evidence, in.Token = parseEvidence(content)
 	var creator procid.Verdict

@@ -4,7 +4,6 @@ import (
 	"bytes"
 
 	"holdfast/pkg/atomicfile"
-	"holdfast/pkg/regfile"
 	"holdfast/pkg/strictjson"
 )
 
@@ -14,16 +13,9 @@ const (
 	keptBytes = compactAbove / 2
 )
 
-// compactIfLarge replaces a journal that has grown past its bound by one line that carries the highest number, and the
-// last lines. It is durable on return, so a number can be chosen from the new file.
-func (s *Store) compactIfLarge() error {
-	st, err := s.dir.Lstat(s.journalName())
-	if regfile.IsAbsent(err) || err == nil && (st.Kind != regfile.Regular || st.Size <= compactAbove) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
+// compact replaces a journal that has grown past its bound by one line that carries the highest number, and the last
+// lines. It is durable on return, so a number can be chosen from the new file.
+func (s *Store) compact() error {
 	snap, err := s.dir.ReadOwned(s.journalName(), journalLimit)
 	if err != nil {
 		return err
@@ -45,17 +37,23 @@ func (s *Store) compactIfLarge() error {
 func compacted(journal []byte, token, at string) ([]byte, error) {
 	var top Entry
 	var lines [][]byte
+	readable := false
 	for line := range bytes.Lines(journal) {
 		e, err := parseEntry(line)
-		if err != nil || line[len(line)-1] != '\n' {
+		if err != nil {
 			continue
 		}
 		if e.Fence >= top.Fence {
 			top = e
 		}
+		if line[len(line)-1] != '\n' { // closed, as the next line would have done: its number counts
+			line = append(bytes.Clone(line), '\n')
+		} else {
+			readable = true
+		}
 		lines = append(lines, line)
 	}
-	if len(lines) == 0 {
+	if !readable {
 		return nil, strictjson.ShapeError("has no readable line")
 	}
 	head, err := strictjson.Line(Entry{

@@ -48,6 +48,9 @@ func parseHistory(journal []byte) (h History, fault error) {
 	var highest uint64
 	for line := range bytes.Lines(journal) {
 		e, err := parseEntry(line)
+		if err == nil && line[len(line)-1] != '\n' {
+			err = torn()
+		}
 		if err != nil {
 			h.Unreadable++
 			fault = err
@@ -55,7 +58,10 @@ func parseHistory(journal []byte) (h History, fault error) {
 		}
 		numbered := e.Op == OpAcquired || e.Op == OpTakenOver
 		h.Records = append(h.Records, Record{Entry: e, Void: numbered && e.Fence <= highest})
-		highest = max(highest, e.Fence)
+		// A compacted line carries the number of lines that follow it, so it says nothing about what came before them.
+		if e.Op != OpCompacted {
+			highest = max(highest, e.Fence)
+		}
 	}
 	return h, fault
 }

@@ -177,18 +177,11 @@ func leadingFence(line []byte) (uint64, bool) {
 
 // openJournal opens the journal for appending; nil when there is none.
 func (s *Store) openJournal() (*regfile.File, error) {
-	f, err := s.dir.Open(s.journalName(), unix.O_RDWR|unix.O_APPEND)
+	f, err := s.dir.OpenOwned(s.journalName(), unix.O_RDWR|unix.O_APPEND)
 	if regfile.IsAbsent(err) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	if err := s.dir.CheckOwner(s.journalName(), f.Stamp()); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
+	return f, err
 }
 
 // number chooses the next fence token, writes it into e, and makes its line durable.
@@ -209,10 +202,13 @@ func (s *Store) note(e *Entry) error { return s.record(e, nil) }
 // record appends one line, after choose, if there is one, has seen the highest number so far. A journal that is absent is
 // created whole.
 func (s *Store) record(e *Entry, choose func(highest uint64) error) error {
-	if err := s.compactIfLarge(); err != nil {
-		return err
-	}
 	f, err := s.openJournal()
+	if err == nil && f != nil && f.Stamp().Size > s.iv.compactAbove {
+		f.Close()
+		if err = s.compact(); err == nil {
+			f, err = s.openJournal()
+		}
+	}
 	if err != nil {
 		return err
 	}

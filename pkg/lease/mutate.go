@@ -114,8 +114,12 @@ func (m *mutation) clearStage() error {
 	case err == nil, errors.Is(err, unix.ENOENT):
 		return nil
 	case errors.Is(err, unix.EISDIR), errors.Is(err, unix.EPERM):
-		if st, statErr := m.dir.Lstat(m.stageName()); statErr == nil && st.Kind == regfile.Directory {
+		st, statErr := m.dir.Lstat(m.stageName())
+		if statErr == nil && st.Kind == regfile.Directory {
 			return &regfile.Error{Code: regfile.CodeNotRegular, Path: m.dir.Join(m.stageName()), Kind: st.Kind, Stamp: &st}
+		}
+		if foreign := m.dir.CheckOwner(m.stageName(), st); statErr == nil && foreign != nil {
+			return foreign
 		}
 	}
 	e := regfile.IOError("remove", m.dir.Join(m.stageName()), err)
@@ -154,17 +158,23 @@ func (m *mutation) changed(now Observed) *Refusal {
 	return r
 }
 
-// checkTargets refuses, before anything is written, what would fail after the journal had grown.
+// checkTargets refuses, before anything is written, what would fail after the journal or the lease had been. A change that
+// takes a number finds out about the journal by itself: it opens it first.
 func (m *mutation) checkTargets(c change) error {
+	if c.prior != nil {
+		if err := atomicfile.CheckReplaceable(m.dir, m.name); err != nil {
+			return err
+		}
+	}
+	if c.numbered() {
+		return nil
+	}
 	st, err := m.dir.Lstat(m.journalName())
 	switch {
 	case err != nil && !regfile.IsAbsent(err):
 		return err
 	case err == nil && st.Kind != regfile.Regular:
 		return &regfile.Error{Code: regfile.CodeNotRegular, Path: m.dir.Join(m.journalName()), Kind: st.Kind, Stamp: &st}
-	}
-	if c.prior != nil {
-		return atomicfile.CheckReplaceable(m.dir, m.name)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package lease
 import (
 	"context"
 	"errors"
-	"io/fs"
 
 	"holdfast/pkg/atomicfile"
 	"holdfast/pkg/claim"
@@ -62,8 +61,10 @@ func (s *Store) broken(fingerprint string) (string, error) {
 			return "", &Refusal{Code: CodeNotBroken, Path: s.dir.Join(f.name), Fingerprint: fingerprint}
 		}
 	}
-	if lockErr != nil && !errors.Is(lockErr, fs.ErrNotExist) && Fingerprint(lockErr) == "" {
-		return "", lockErr
+	for _, err := range []error{lockErr, journalErr} {
+		if err != nil && Fingerprint(err) == "" {
+			return "", err // what could not be examined may be what the caller means
+		}
 	}
 	return "", &Refusal{Code: CodeFingerprintMismatch, Path: s.path, Fingerprint: fingerprint}
 }

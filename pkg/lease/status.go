@@ -27,8 +27,8 @@ type Status struct {
 	Stage     *regfile.Stamp    // of a staging file: a mutation is under way, or was cut off
 }
 
-// Status reads everything and writes nothing; it never needs the claim. With an error of code not-regular about the claim or
-// the journal the status is valid nevertheless; a lease file that cannot be read or trusted gives the files beside it
+// Status reads everything and writes nothing; it never needs the claim. With an error of code not-regular about the claim,
+// the stage or the journal the status is valid nevertheless; a lease file that cannot be read or trusted gives the files beside it
 // only.
 func (s *Store) Status() (Status, error) {
 	o, now, err := s.observe()
@@ -45,11 +45,14 @@ func (s *Store) Status() (Status, error) {
 	return st, errors.Join(err, s.lookBeside(&st))
 }
 
-// lookBeside examines the claim, the stage and the journal. A stage of any kind is reported and is no error: the next
-// mutation removes it.
+// lookBeside examines the claim, the stage and the journal. A stage is reported and is no error, since the next mutation
+// removes it; but for a directory, which stays and makes every mutation fail.
 func (s *Store) lookBeside(st *Status) error {
 	if stage, err := s.dir.Lstat(s.stageName()); err == nil {
 		st.Stage = &stage
+		if stage.Kind == regfile.Directory {
+			return &regfile.Error{Code: regfile.CodeNotRegular, Path: s.dir.Join(s.stageName()), Kind: stage.Kind}
+		}
 	}
 	if journal, err := s.dir.Lstat(s.journalName()); err == nil && journal.Kind != regfile.Regular {
 		return &regfile.Error{Code: regfile.CodeNotRegular, Path: s.dir.Join(s.journalName()), Kind: journal.Kind}

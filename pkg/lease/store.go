@@ -26,15 +26,18 @@ type Options struct {
 	Observing    func(l *Lease, of time.Duration) // told when an observation begins
 }
 
-// intervals are the protocol's times and the places where tests stop a mutation.
+// intervals are the protocol's times, the size of its journal, and the places where tests stop a mutation.
 type intervals struct {
-	claimBound time.Duration
-	observe    time.Duration // between looks at a lease under observation
-	at         func(step string)
+	claimBound   time.Duration
+	observe      time.Duration // between looks at a lease under observation
+	compactAbove int64         // bytes of a journal
+	at           func(step string)
 }
 
 func defaultIntervals() intervals {
-	return intervals{claimBound: 5 * time.Second, observe: 250 * time.Millisecond, at: func(string) {}}
+	return intervals{
+		claimBound: 5 * time.Second, observe: 250 * time.Millisecond, compactAbove: compactAbove, at: func(string) {},
+	}
 }
 
 // Store is one lease file and the files beside it.

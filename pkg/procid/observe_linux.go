@@ -14,6 +14,10 @@ import (
 // initialPIDNamespace is the inode of the first pid namespace, a constant of the kernel (PROC_PID_INIT_INO).
 const initialPIDNamespace = 0xeffffffc
 
+// maxTicks is the latest start that is believed, 292 years after boot. A time namespace that began after a process shows
+// its start as a negative number of nanoseconds taken for a positive one.
+const maxTicks = 1 << 63 / (1_000_000_000 / ticksPerSecond)
+
 // ticksPerSecond is the unit of field 22 of /proc/PID/stat, fixed by the kernel's interface to user space.
 const ticksPerSecond = 100
 
@@ -147,9 +151,10 @@ func readStat(pid string) (stat, error) {
 	return parseStat(string(b))
 }
 
-// parseStat reads the fields after the last ")": the command name before it may hold anything.
+// parseStat reads the fields after the last ")", of which the state, field 3, is the first: the command name before it may
+// hold anything.
 func parseStat(text string) (stat, error) {
-	const state, threads, start = 3 - 3, 20 - 3, 22 - 3
+	const state, threads, start = 0, 20 - 3, 22 - 3
 	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
 	if len(fields) <= start || len(fields[state]) != 1 {
 		return stat{}, errors.New("/proc/PID/stat has an unknown form")
@@ -161,6 +166,9 @@ func parseStat(text string) (stat, error) {
 	ticks, err := strconv.ParseUint(fields[start], 10, 64)
 	if err != nil {
 		return stat{}, err
+	}
+	if ticks > maxTicks {
+		return stat{}, errors.New("its start lies before the beginning of our time namespace")
 	}
 	return stat{ticks: ticks, state: fields[state][0], threads: n}, nil
 }

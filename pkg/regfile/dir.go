@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,8 +13,9 @@ import (
 type Dir struct {
 	fd     int
 	path   string
-	shared bool // world-writable and sticky, as /tmp is
-	noProc bool // take the path that needs no /proc; for tests
+	shared bool        // world-writable and sticky, as /tmp is
+	noProc bool        // take the path that needs no /proc; for tests
+	proven atomic.Bool // /proc has led back to a handle once
 }
 
 // OpenDir opens the directory at path. The error's code is CodeDirectoryInvalid when path is missing or no directory.

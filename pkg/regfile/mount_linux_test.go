@@ -37,7 +37,7 @@ func withoutProc(args []string) error {
 	}
 	defer d.Close()
 	var c testkit.Checks
-	_, err = d.openHandle("file", unix.O_RDONLY)
+	_, err = d.openHandle("file", unix.O_RDONLY|unix.O_NONBLOCK)
 	c.That(errors.Is(err, errNoProc), "through /proc: %v", err)
 	snap, err := d.Read("file", DefaultLimit)
 	c.That(err == nil && string(snap.Bytes) == "content", "read: %v", err)

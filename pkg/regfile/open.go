@@ -86,6 +86,30 @@ func (d *Dir) Open(name string, access int) (*File, error) {
 	return nil, &Error{Code: CodeUnstable, Path: d.Join(name), Kind: Regular}
 }
 
+// OpenOwned is Open for a protocol's own file, which CheckOwner must accept.
+func (d *Dir) OpenOwned(name string, access int) (*File, error) {
+	f, err := d.Open(name, access)
+	if err != nil {
+		return nil, d.blame(name, err)
+	}
+	if err := d.CheckOwner(name, f.st); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// blame prefers, of what keeps a protocol's own file from being read, that it is somebody else's.
+func (d *Dir) blame(name string, err error) error {
+	var e *Error
+	if errors.As(err, &e) && e.Kind == Regular && e.Stamp != nil {
+		if foreign := d.CheckOwner(name, *e.Stamp); foreign != nil {
+			return foreign
+		}
+	}
+	return err
+}
+
 // openCompared is the way without /proc: what lstat saw and what open got must be one inode.
 func (d *Dir) openCompared(name string, access int) (*File, error) {
 	before, err := lstatAt(d.fd, name)

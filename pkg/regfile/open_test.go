@@ -19,7 +19,15 @@ func TestOnlyARegularFileIsOpened(t *testing.T) {
 	both(t, func(t *testing.T, noProc bool) {
 		dir := t.TempDir()
 		d := openDir(t, dir, noProc)
-		for name, kind := range entries(t, dir) {
+		kinds := entries(t, dir)
+		var verify []func()
+		for name, kind := range kinds {
+			if kind != Directory && kind != Symlink {
+				verify = append(verify, neverOpened(t, filepath.Join(dir, name)))
+			}
+		}
+		verify = append(verify, neverOpened(t, filepath.Join(dir, "file"))) // the end of a link
+		for name, kind := range kinds {
 			for _, access := range []int{unix.O_RDONLY, unix.O_RDWR, unix.O_RDWR | unix.O_APPEND} {
 				testkit.Within(t, 10*time.Second, func() {
 					_, err := d.Open(name, access)
@@ -30,6 +38,9 @@ func TestOnlyARegularFileIsOpened(t *testing.T) {
 			refused(t, err, kind, filepath.Join(dir, name))
 			_, err = d.ReadOwned(name, DefaultLimit)
 			refused(t, err, kind, filepath.Join(dir, name))
+		}
+		for _, v := range verify {
+			v()
 		}
 		snap, err := d.Read("file", DefaultLimit)
 		check(t, err)

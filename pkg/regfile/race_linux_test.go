@@ -18,7 +18,7 @@ import (
 // never absent; through /proc it is never in doubt either, while the comparing way may be overtaken three times running.
 func TestAFileReplacedByRenameIsAlwaysWhole(t *testing.T) {
 	const replacements, size = 10_000, 6000
-	dir := t.TempDir()
+	dir := testkit.MemDir(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	contents := []string{strings.Repeat("a", size), strings.Repeat("b", size+1)}
 	write(t, at("file"), contents[0])
@@ -60,7 +60,7 @@ func TestAFileReplacedByRenameIsAlwaysWhole(t *testing.T) {
 }
 
 // A FIFO and a file change places as fast as they can. Whoever reads the name gets the file's content or a refusal, and
-// never waits for the FIFO.
+// never waits for the FIFO; through /proc it does not even open it.
 func TestAFIFOSwappedInNeverBlocks(t *testing.T) {
 	both(t, func(t *testing.T, noProc bool) {
 		dir := t.TempDir()
@@ -71,7 +71,7 @@ func TestAFIFOSwappedInNeverBlocks(t *testing.T) {
 		var others sync.WaitGroup
 		others.Go(func() { exchange(t, at("name"), at("other"), stop) })
 		if !noProc {
-			others.Go(func() { noReader(t, at("name"), stop) })
+			defer neverOpened(t, at("other"))()
 		}
 		d := openDir(t, dir, noProc)
 		testkit.Within(t, 60*time.Second, func() {
@@ -98,6 +98,35 @@ func TestAFIFOSwappedInNeverBlocks(t *testing.T) {
 	})
 }
 
+// A symlink that is swapped in is not followed either, not even for the moment in which the two ways differ.
+func TestASymlinkSwappedInIsNeverFollowed(t *testing.T) {
+	both(t, func(t *testing.T, noProc bool) {
+		dir := testkit.MemDir(t)
+		at := func(name string) string { return filepath.Join(dir, name) }
+		write(t, at("name"), "content")
+		check(t, unix.Mkfifo(at("fifo"), 0o666))
+		check(t, os.Symlink("fifo", at("other")))
+		stop := make(chan struct{})
+		var others sync.WaitGroup
+		others.Go(func() { exchange(t, at("name"), at("other"), stop) })
+		defer neverOpened(t, at("fifo"))()
+		d := openDir(t, dir, noProc)
+		testkit.Within(t, 60*time.Second, func() {
+			for range 20_000 {
+				snap, err := d.Read("name", DefaultLimit)
+				var e *Error
+				if !(err == nil && string(snap.Bytes) == "content" || errors.As(err, &e) &&
+					(e.Code == CodeNotRegular && e.Kind == Symlink || noProc && e.Code == CodeUnstable)) {
+					t.Errorf("%v", err)
+					return
+				}
+			}
+		})
+		close(stop)
+		others.Wait()
+	})
+}
+
 func exchange(t *testing.T, a, b string, stop <-chan struct{}) {
 	for {
 		select {
@@ -112,24 +141,20 @@ func exchange(t *testing.T, a, b string, stop <-chan struct{}) {
 	}
 }
 
-// noReader opens the name for writing whenever it is the FIFO: that succeeds only while the FIFO has a reader, which the
-// way through /proc never gives it.
-func noReader(t *testing.T, path string, stop <-chan struct{}) {
-	for {
-		select {
-		case <-stop:
-			return
-		default:
+// neverOpened watches a file and returns a check that nobody has opened it since, not even for a moment.
+func neverOpened(t *testing.T, path string) (verify func()) {
+	t.Helper()
+	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	check(t, err)
+	_, err = unix.InotifyAddWatch(fd, path, unix.IN_OPEN)
+	check(t, err)
+	return func() {
+		t.Helper()
+		defer unix.Close(fd)
+		var event [4096]byte
+		if n, err := unix.Read(fd, event[:]); err != unix.EAGAIN {
+			t.Errorf("%s was opened (%d, %v)", path, n, err)
 		}
-		fd, err := unix.Open(path, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-		if err != nil {
-			continue
-		}
-		var st unix.Stat_t
-		if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO {
-			t.Error("the FIFO had a reader")
-		}
-		unix.Close(fd)
 	}
 }
 

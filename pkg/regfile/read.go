@@ -39,7 +39,7 @@ func (d *Dir) Read(name string, limit int64) (*Snapshot, error) {
 func (d *Dir) ReadOwned(name string, limit int64) (*Snapshot, error) {
 	snap, err := d.Read(name, limit)
 	if err != nil {
-		return nil, err
+		return nil, d.blame(name, err)
 	}
 	if err := d.CheckOwner(name, snap.Stamp); err != nil {
 		return nil, err

@@ -50,6 +50,12 @@ func TestAFileThatChangesWhileItIsReadGivesNoSnapshot(t *testing.T) {
 		"is emptied":                 func(t *testing.T, path string) { check(t, os.Truncate(path, 0)) },
 		"is rewritten in its length": func(t *testing.T, path string) { overwrite(t, path, strings.Repeat("b", 5000)) },
 		"is rewritten in a part":     func(t *testing.T, path string) { overwrite(t, path, "b") },
+		"shrinks, its time set back": func(t *testing.T, path string) {
+			info, err := os.Stat(path)
+			check(t, err)
+			check(t, os.Truncate(path, 3))
+			check(t, os.Chtimes(path, info.ModTime(), info.ModTime()))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			both(t, func(t *testing.T, noProc bool) {

@@ -29,6 +29,8 @@ func TestAnOrdinaryUser(t *testing.T) {
 	check(t, os.Mkdir(at("sticky"), 0o777))
 	check(t, os.Chmod(at("sticky"), 0o777|os.ModeSticky))
 	write(t, at("sticky/roots"), "x")
+	write(t, at("sticky/secret"), "x")
+	check(t, os.Chmod(at("sticky/secret"), 0o600))
 	check(t, os.Mkdir(at("open"), 0o777))
 	check(t, os.Chmod(at("open"), 0o777))
 	write(t, at("open/roots"), "x")
@@ -74,6 +76,16 @@ func ordinaryReads(c *testkit.Checks, dir string, noProc bool) {
 	c.That(errors.As(err, &e) && e.Code == CodeForeignOwner && e.UID == 0 && e.Kind == Regular &&
 		strings.HasSuffix(err.Error(), "roots belongs to uid 0 and lies in a world-writable sticky directory, so it is not trusted"),
 		"root's file in a sticky directory, noProc %v: %v", noProc, err)
+
+	_, err = read("sticky", "secret")
+	c.That(errors.As(err, &e) && e.Code == CodeForeignOwner && e.UID == 0, "root's secret in a sticky directory, noProc %v: %v", noProc, err)
+
+	d, err := OpenDir(filepath.Join(dir, "sticky"))
+	c.That(err == nil, "%v", err)
+	defer d.Close()
+	d.noProc = noProc
+	_, err = d.OpenOwned("secret", unix.O_RDWR)
+	c.That(errors.As(err, &e) && e.Code == CodeForeignOwner && e.UID == 0, "opening it, noProc %v: %v", noProc, err)
 
 	_, err = read("open", "roots")
 	c.That(err == nil, "root's file in a directory that is not sticky, noProc %v: %v", noProc, err)
@@ -127,6 +139,13 @@ func TestRootDoesNotTrustAForeignFileInAStickyDirectory(t *testing.T) {
 				if e := coded(t, err, CodeForeignOwner); e.UID != testkit.Nobody {
 					t.Errorf("uid %d", e.UID)
 				}
+			}
+			f, err := d.OpenOwned("file", unix.O_RDWR)
+			if err == nil {
+				f.Close()
+			}
+			if trusted != (err == nil) {
+				t.Errorf("mode %v: open: %v", mode, err)
 			}
 		}
 	})

@@ -3,6 +3,7 @@ package strictjson
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -74,6 +75,19 @@ func TestSetChangesAMemberAtItsPlaceAndAddsANewOneAtTheEnd(t *testing.T) {
 	}
 	if got, want := string(copied.Indented()), "{\n  \"a\": 1,\n  \"b\": [\n    2\n  ],\n  \"c\": 3\n}\n"; got != want {
 		t.Errorf("the clone became %s", got)
+	}
+}
+
+func TestAnObjectDoesNotDependOnTheBytesItWasReadFrom(t *testing.T) {
+	text := []byte(`{"name":"value","list":[1,2]}`)
+	o, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := string(o.Indented())
+	copy(text, strings.Repeat("#", len(text)))
+	if got := string(o.Indented()); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }
 

@@ -133,9 +133,20 @@ func eachPath(r io.Reader, nul bool, f func(path string) error) error {
 	err := lines.Err()
 	switch {
 	case errors.Is(err, bufio.ErrTooLong):
-		return &regfile.Error{Code: regfile.CodeTooLarge, Path: "standard input", Limit: longestPath}
+		return pathTooLong{&regfile.Error{Code: regfile.CodeTooLarge, Path: "standard input", Limit: longestPath}}
 	case err != nil:
 		return regfile.IOError("read", "standard input", err)
 	}
 	return nil
 }
+
+// pathTooLong is a line of standard input that no path can be.
+type pathTooLong struct{ file *regfile.Error }
+
+func (e pathTooLong) Error() string {
+	return fmt.Sprintf("%s has a path of more than %d bytes", e.file.Path, e.file.Limit)
+}
+
+func (e pathTooLong) ErrorCode() string { return e.file.Code }
+
+func (e pathTooLong) Unwrap() error { return e.file }

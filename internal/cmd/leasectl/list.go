@@ -24,7 +24,7 @@ Example: the names of the leases that are held
 
    leasectl list | jq -r 'select(.code == "held").name'`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "fleet", Usage: "the fleet's `DIR`", Destination: &fleet, DefaultText: "."},
+			clikit.TextFlag("fleet", "the fleet's `DIR`", ".", &fleet),
 		},
 		Objects: []clikit.Object{&statusObject{}},
 		Lists:   true,

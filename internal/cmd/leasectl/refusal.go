@@ -98,24 +98,28 @@ func (s *session) remedy(r *refusal) string {
 			return "leasectl status " + lock
 		}
 		return fmt.Sprintf("leasectl set-aside %s --fingerprint %s", lock, r.Fingerprint)
-	case lease.CodeClaimTimeout, "claim-mismatch", "claim-changed", lease.CodeClaimLost:
+	case lease.CodeClaimTimeout:
+		return "leasectl claim inspect " + lock + " # do not just delete the claim: deleting a live one can make two holders"
+	case "claim-mismatch", "claim-changed", lease.CodeClaimLost:
 		return "leasectl claim inspect " + lock
 	}
 	return s.fileRemedy(r)
 }
 
 func (s *session) fileRemedy(r *refusal) string {
-	path := clikit.Quote(r.Path)
 	switch r.Code {
 	case "unproven":
 		return s.forceRemedy(r.Claim)
 	case lease.CodeFingerprintMismatch, lease.CodeNotBroken:
 		return "leasectl status --lock " + clikit.Quote(s.lock)
 	case regfile.CodeNotRegular:
-		return fmt.Sprintf("mv -n -- %s %s", path, clikit.Quote(r.Path+".aside"))
+		return moveAside(r.Path)
 	case regfile.CodeForeignOwner:
 		return "none is safe: keep the lease in a directory of your own"
 	case regfile.CodeDirectoryInvalid:
+		if r.Kind != "" {
+			return moveAside(r.Path)
+		}
 		return "mkdir -p -- " + clikit.Quote(filepath.Dir(s.lock))
 	case regfile.CodeMountPoint:
 		return "none is safe: mount the directory instead of the file"
@@ -131,17 +135,25 @@ func (s *session) fileRemedy(r *refusal) string {
 	return ""
 }
 
+// moveAside is the command that clears a name for what belongs there, and loses nothing.
+func moveAside(path string) string {
+	return fmt.Sprintf("mv -n -- %s %s", clikit.Quote(path), clikit.Quote(path+".aside"))
+}
+
 // forceRemedy names an unproven claim exactly; whether forcing it is safe only a person can know.
 func (s *session) forceRemedy(c *claimView) string {
 	if c == nil {
 		return ""
 	}
+	if c.Token == "" && c.Fingerprint == "" {
+		return "none is safe: the claim cannot be read, so it cannot be named"
+	}
 	by := "--token " + clikit.Quote(c.Token)
 	if c.Token == "" {
 		by = "--digest " + c.Fingerprint
 	}
-	return fmt.Sprintf("leasectl claim clear --lock %s %s --force (only when no program that uses this lease can be running: "+
-		"on a live claim it can make two holders)", clikit.Quote(s.lock), by)
+	return fmt.Sprintf("leasectl claim clear --lock %s %s --force # only when no program that uses this lease can be running: "+
+		"on a live claim it can make two holders", clikit.Quote(s.lock), by)
 }
 
 func absolute(path string) string {

@@ -34,7 +34,7 @@ Example: renew every five minutes while the work goes on
 }
 
 func holderFlag(into *string, def string) cli.Flag {
-	return &cli.StringFlag{Name: "holder", Usage: "the holder `ID` that acquire printed" + def, Destination: into}
+	return clikit.TextFlag("holder", "the holder `ID` that acquire printed"+def, "", into)
 }
 
 func (s *session) renew(c *clikit.Call, o renewOptions) error {

@@ -36,9 +36,9 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func (t *target) flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "fleet", Usage: "the fleet's `DIR`; its leases are in DIR/state", Destination: &t.fleet, DefaultText: "."},
-		&cli.StringFlag{Name: "name", Usage: "the lease's `NAME` in the fleet", Destination: &t.name, DefaultText: defaultName},
-		&cli.StringFlag{Name: "lock", Usage: "the lease file's `PATH`, instead of a fleet and a name", Destination: &t.lock},
+		clikit.TextFlag("fleet", "the fleet's `DIR`; its leases are in DIR/state", ".", &t.fleet),
+		clikit.TextFlag("name", "the lease's `NAME` in the fleet", defaultName, &t.name),
+		clikit.TextFlag("lock", "the lease file's `PATH`, instead of a fleet and a name", "", &t.lock),
 	}
 }
 

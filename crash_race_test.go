@@ -1,0 +1,5 @@
+//go:build race
+
+package holdfast_test
+
+func init() { raceDetector = true }
