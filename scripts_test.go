@@ -51,6 +51,11 @@ func TestScripts(t *testing.T) {
 				RequireUniqueNames:  true,
 				Cmds:                testkit.ScriptCommands(),
 				Condition:           testkit.ScriptCondition,
+				Setup: func(e *testscript.Env) error {
+					// The race runtime would sleep for a second at the exit of every program.
+					e.Setenv("GORACE", "atexit_sleep_ms=0")
+					return nil
+				},
 			})
 		})
 		if took := time.Since(started); took > folderBudget {

@@ -160,7 +160,7 @@ func keepsTheHighest(t *testing.T, journal []byte, whole int, highest uint64) {
 		t.Fatalf("of %d lines %d are kept", whole, kept)
 	}
 	var end tail
-	if fault := end.scan(content, true, true); fault != nil || !end.enough || end.torn || end.highest != highest {
+	if fault := end.scan(content, true, true); fault != nil || !end.readable || end.torn || end.highest != highest {
 		t.Fatalf("%+v, %v", end, fault)
 	}
 	first, err := parseEntry(content[:bytes.IndexByte(content, '\n')])

@@ -76,12 +76,13 @@ type tail struct {
 	highest  uint64 // over the lines read
 	torn     bool   // the last line has no newline
 	readable bool   // there was a readable line
-	enough   bool   // there was one that makes reading further back needless
+	anchor   uint64 // the highest number so far, when it is that of a line which tells the highest by itself
+	enough   bool   // the lines read make reading further back needless
 }
 
 // readTail reads the end of the journal: the last window, and further back as long as no line there is enough. With
-// anchored, enough is one that tells the highest number by itself; else any readable one. A journal without a readable
-// line is the *strictjson.Error of its last line.
+// anchored, enough is one that tells the highest number by itself, confirmed by an earlier one that is lower: a void one
+// is not; else any readable one. A journal without a readable line is the *strictjson.Error of its last line.
 func readTail(f *regfile.File, anchored bool) (tail, error) {
 	size := f.Stamp().Size
 	t := tail{size: size}
@@ -118,6 +119,7 @@ func readTail(f *regfile.File, anchored bool) (tail, error) {
 func (t *tail) scan(buf []byte, whole, anchored bool) (fault error) {
 	end := bytes.LastIndexByte(buf, '\n')
 	t.torn = end < len(buf)-1
+	t.highest, t.anchor = 0, 0
 	if t.torn {
 		fault = torn()
 		// One that lacks nothing but its newline becomes a line when the next one closes it, so its number counts.
@@ -155,8 +157,12 @@ func (t *tail) take(line []byte, anchored bool) error {
 		return err
 	}
 	t.readable = true
+	if e.anchors() && e.Fence > t.highest {
+		t.anchor = e.Fence
+	}
 	t.highest = max(t.highest, e.Fence)
-	t.enough = t.enough || !anchored || e.anchors()
+	confirmed := t.anchor == t.highest && 0 < e.Fence && e.Fence < t.anchor
+	t.enough = t.enough || !anchored || confirmed
 	return nil
 }
 

@@ -47,6 +47,8 @@ func TestNextFenceTokenFollowsTheHighest(t *testing.T) {
 		{"no journal, but a lease", "", expired(), 8},
 		{"a compacted line", line(OpCompacted, 99), nil, 100},
 		{"a line void because its number is too low", line(OpAcquired, 41) + line(OpAcquired, 40), nil, 42},
+		{"a void line after a window of foreign renewals", line(OpAcquired, 41) + filler(5000) + line(OpAcquired, 3), nil, 42},
+		{"void lines before and after such a window", line(OpAcquired, 41) + line(OpAcquired, 2) + filler(5000) + line(OpAcquired, 3), nil, 42},
 		{"an operation of a later version", line(OpAcquired, 41) + line("hibernated", 50), nil, 51},
 		{"renewals of a foreign lease fill the window", line(OpAcquired, 41) + filler(5000), nil, 42},
 		{"they fill 64 windows", line(OpAcquired, 41) + filler(64*4096), nil, 42},

@@ -47,7 +47,10 @@ func (s *session) list(c *clikit.Call, fleet string) error {
 		}
 		object := s.look(store)
 		store.Close()
-		if o, ok := object.(*statusObject); ok {
+		switch o := object.(type) {
+		case *statusObject:
+			o.Name = name
+		case *refusal:
 			o.Name = name
 		}
 		if err := c.Emit(object); err != nil {

@@ -15,6 +15,7 @@ import (
 // refusal is every answer of leasectl that is no success.
 type refusal struct {
 	clikit.Head
+	Name        string            `json:"name,omitzero"`    // in list
 	Lease       strictjson.Object `json:"lease,omitzero"`   // what it was decided on, where it was readable
 	Written     strictjson.Object `json:"written,omitzero"` // what this call had published all the same
 	Claim       *claimView        `json:"claim,omitzero"`
