@@ -130,7 +130,7 @@ func TestExpiryIsInclusiveToTheNanosecond(t *testing.T) {
 	equal(t, "expired a nanosecond after", l.Expired(ms.Add(1)), true)
 }
 
-// B18: the zone in which an expiry is written does not matter, nor do its fraction's digits.
+// case B18: the zone in which an expiry is written does not matter, nor do its fraction's digits.
 func TestEveryZonedFormGivesTheSameExpiry(t *testing.T) {
 	for _, form := range []string{
 		"2026-11-30T05:13:22Z", "2026-11-29T21:13:22-08:00", "2026-11-30T10:43:22+05:30", "2026-11-30T05:13:22.000000000Z",

@@ -20,7 +20,7 @@ func observing(p *player, ctx context.Context) (*Outcome, error) {
 	return p.Acquire(ctx, AcquireRequest{TakeOver: true, Observe: true})
 }
 
-// B16: however expired the lease looks, a full recorded duration is waited on the own clock before it is taken over.
+// case B16: however expired the lease looks, a full recorded duration is waited on the own clock before it is taken over.
 func TestObserveWatchesForTheWholeRecordedDuration(t *testing.T) {
 	r := newRig(t)
 	l := expired()

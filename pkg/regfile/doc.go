@@ -21,4 +21,5 @@
 //   - On systems other than Linux a FIFO that is swapped in between lstat and open is opened for a moment, without
 //     blocking, and refused.
 //   - A filesystem that does not answer blocks its caller.
+//   - A large write in place that is under way during the whole read can be seen half done: no participant writes in place.
 package regfile
