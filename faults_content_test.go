@@ -67,6 +67,7 @@ func hostile() []content {
 		{"a member twice", with(`"hostname"`, `"holderId": "another", "hostname"`), "duplicate-key"},
 		{"a byte that is not UTF-8", with("elsewhere", "else\xffwhere"), "invalid-utf8"},
 		{"a bad byte in the middle", with(`"elsewhere"`, `x"elsewhere"`), "syntax"},
+		{"65 levels", deep(64, 0), "too-deep"},
 		{"100 000 levels in 1 MiB", deep(100_000, 1<<20), "too-deep"},
 		{"an array", "[" + good + "]", "not-an-object"},
 		{"another object", `{"entries": []}` + "\n", "shape"},

@@ -155,7 +155,7 @@ func TestPoorFilesystemHasOneWinner(t *testing.T) {
 // TestClaimWithoutKernelLockIsUnproven looks at a claim that somebody is inside, on a filesystem that cannot tell. # case B60
 func TestClaimWithoutKernelLockIsUnproven(t *testing.T) {
 	for _, errno := range []syscall.Errno{0, syscall.ENOLCK, syscall.EOPNOTSUPP, syscall.ENOSYS} {
-		t.Run(fmt.Sprintf("%d", errno), func(t *testing.T) {
+		t.Run(errno.Error(), func(t *testing.T) {
 			t.Parallel()
 			pause := newPause(fusekit.Unlink, "orchestrator.lock")
 			disk := fusekit.Mount(t, fusekit.Options{Lock: errno, Hook: pause.hook})

@@ -144,6 +144,9 @@ type verb struct {
 	code   string
 }
 
+// claimWait is how long a claim is waited for.
+const claimWait = 5 * time.Second
+
 func none() string { return "" }
 
 var verbs = []verb{
@@ -173,9 +176,13 @@ func TestEveryKindAtEveryFile(t *testing.T) {
 					must(t, os.RemoveAll(path))
 					undisturbed := k.plant(t, path)
 					check := untouched(t, fleet)
+					started := time.Now()
 
 					a := ask(t, fleet, append([]string{"leasectl"}, v.argv...)...)
 
+					if waited := time.Since(started); waited >= claimWait {
+						t.Errorf("it took %s: what is no claim is not waited for", waited)
+					}
 					switch {
 					case refuses(v, place, k.word):
 						a.is(65, "not-regular").has("kind", k.word, "path", filepath.Join("state", filepath.Base(path)))

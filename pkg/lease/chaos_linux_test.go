@@ -1,7 +1,7 @@
 package lease
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,7 +30,7 @@ type chaos struct {
 	workers  []*process
 	logs     []string
 	deaths   map[string]int64 // log of a killed worker: when it was over
-	entries  []Entry          // every journal line there ever was, in order
+	entries  []Entry          // the journal lines that were seen, in order
 	had      map[string]bool  // by token and operation
 	counts   map[string]int
 }
@@ -109,14 +109,19 @@ func (c *chaos) run(n int, length time.Duration, events ...string) {
 	}
 }
 
-// work keeps n workers busy for as long as that, undisturbed, and joins them.
-func (c *chaos) work(n int, length time.Duration) {
+// work keeps n workers busy for as long as that, and until enough has happened, undisturbed, and joins them.
+func (c *chaos) work(n int, length time.Duration, enough func() bool) {
 	c.Helper()
 	for range n {
 		c.spawn()
 	}
-	for until := time.Now().Add(length); time.Now().Before(until); time.Sleep(8 * time.Millisecond) {
+	begun := time.Now()
+	for tick := 0; ; tick++ {
+		time.Sleep(8 * time.Millisecond)
 		c.collect()
+		if worked := time.Since(begun); worked > length && (tick%30 == 0 && enough() || worked > length+time.Minute) {
+			break
+		}
 	}
 	c.join()
 }
@@ -222,7 +227,7 @@ func (c *chaos) kill(p *process) {
 	c.spawn()
 }
 
-// collect notes the journal's lines that it has not seen; compaction keeps more lines than come between two looks.
+// collect notes the journal's lines that it has not seen. Compaction keeps more lines than come between two looks, mostly.
 func (c *chaos) collect() {
 	for line := range strings.Lines(c.bytes(".journal")) {
 		e, err := parseEntry([]byte(line))
@@ -247,19 +252,18 @@ func (c *chaos) collect() {
 func (c *chaos) history() (all []*operation) {
 	c.Helper()
 	for _, log := range c.logs {
-		f, err := os.Open(log)
+		content, err := os.ReadFile(log)
 		if err != nil {
 			continue // it was killed before it began
 		}
 		var open *operation
-		lines := bufio.NewScanner(f)
-		for lines.Scan() {
-			o, err := reported(lines.Bytes())
+		for line := range bytes.Lines(content) {
+			if !bytes.HasSuffix(line, []byte("\n")) {
+				break // a report that was cut off was not made
+			}
+			o, err := reported(line)
 			if err != nil {
-				if _, killed := c.deaths[log]; !killed {
-					c.Errorf("%s: %v", log, err)
-				}
-				continue // a report that was cut off was not made
+				c.Fatalf("%s: %v", log, err)
 			}
 			if o.Answered {
 				all, open = append(all, o), nil
@@ -267,7 +271,6 @@ func (c *chaos) history() (all []*operation) {
 				open = o
 			}
 		}
-		f.Close()
 		if open != nil {
 			open.Return = c.deaths[log]
 			all = append(all, open)

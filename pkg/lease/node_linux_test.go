@@ -25,7 +25,9 @@ type foreign struct {
 	job
 	rand        *rand.Rand
 	mine, other string
-	history     []*operation
+
+	mu      sync.Mutex
+	history []*operation
 }
 
 // foreignLease is what it knows of a lease file; extra is what one more version of it would add.
@@ -76,7 +78,9 @@ func (f *foreign) step(n int) error {
 		return err
 	}
 	o.Return, o.Answered = f.shared(), true
+	f.mu.Lock()
 	f.history = append(f.history, o)
+	f.mu.Unlock()
 	if o.Lease != nil {
 		f.other = o.Lease.Holder
 	}
@@ -223,13 +227,18 @@ func TestMixedWithAnotherImplementation(t *testing.T) {
 	}
 	stop := sync.OnceFunc(func() { close(over); all.Wait() })
 	t.Cleanup(stop)
-	c.work(3, 3*time.Second)
-	stop()
-	history := c.history()
-	for _, f := range players {
-		history = append(history, f.history...)
+	history := func() []*operation {
+		all := c.history()
+		for _, f := range players {
+			f.mu.Lock()
+			all = append(all, f.history...)
+			f.mu.Unlock()
+		}
+		return all
 	}
-	c.checkMixed(history)
+	c.work(3, 3*time.Second, func() bool { return len(ways(history())) == 4 })
+	stop()
+	c.checkMixed(history())
 }
 
 // The other implementation's own language and library, where Node is installed.
@@ -240,7 +249,7 @@ func TestMixedWithNode(t *testing.T) {
 	for i := range 3 {
 		nodes = append(nodes, c.node(fmt.Sprint("n", i)))
 	}
-	c.work(3, 4*time.Second)
+	c.work(3, 4*time.Second, func() bool { return len(ways(c.history())) == 4 })
 	for _, p := range nodes {
 		p.over.Close()
 		if err := p.cmd.Wait(); err != nil {
@@ -284,27 +293,31 @@ func (c *chaos) checkMixed(history []*operation) {
 	checkLinearizable(c.T, history)
 	c.checkJournal(history)
 	c.tidy()
-	holders := map[string]bool{} // whose lease each holder's is
-	for _, o := range history {
-		if o.Answered && o.Code == "" && (o.Verb == "acquire" || o.Verb == "take-over") {
-			holders[o.Holder] = strings.HasPrefix(o.ID, "n")
-		}
-	}
-	met := map[string]int{}
-	for _, o := range history {
-		theirs := strings.HasPrefix(o.ID, "n")
-		if !o.Answered || o.Code != "" {
-			continue
-		}
-		switch {
-		case o.Verb == "renew" && holders[o.Holder] != theirs:
-			met[fmt.Sprintf("renewed the other's, theirs %v", theirs)]++
-		case o.Replaced != nil && holders[o.Replaced.Holder] != theirs:
-			met[fmt.Sprintf("took over from the other, theirs %v", theirs)]++
-		}
-	}
+	met := ways(history)
 	c.Log(met)
 	if len(met) < 4 {
 		c.Errorf("the two did not meet in every way: %v", met)
 	}
+}
+
+// ways counts how the two implementations met: each renewed the other's leases, and took over from the other.
+func ways(history []*operation) map[string]int {
+	theirs := func(o *operation) bool { return strings.HasPrefix(o.ID, "n") }
+	holders := map[string]bool{} // whose lease each holder's is
+	for _, o := range history {
+		if o.Answered && o.Code == "" && (o.Verb == "acquire" || o.Verb == "take-over") {
+			holders[o.Holder] = theirs(o)
+		}
+	}
+	met := map[string]int{}
+	for _, o := range history {
+		switch {
+		case !o.Answered || o.Code != "":
+		case o.Verb == "renew" && holders[o.Holder] != theirs(o):
+			met[fmt.Sprintf("renewed the other's, theirs %v", theirs(o))]++
+		case o.Replaced != nil && holders[o.Replaced.Holder] != theirs(o):
+			met[fmt.Sprintf("took over from the other, theirs %v", theirs(o))]++
+		}
+	}
+	return met
 }

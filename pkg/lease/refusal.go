@@ -3,6 +3,7 @@ package lease
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"holdfast/pkg/claim"
@@ -74,8 +75,8 @@ func (r *Refusal) Error() string {
 		return fmt.Sprintf("%s expires in %s, sooner than the %s asked for", path, span(r.Lease.ExpiresAt.Sub(r.now)),
 			span(r.MinRemaining))
 	case CodeDurationOutOfRange:
-		return fmt.Sprintf("%s: a lease of %g seconds that expires at %s cannot be renewed on its recorded term", path,
-			r.Lease.Duration, FormatTime(r.Lease.ExpiresAt))
+		return fmt.Sprintf("%s: a lease of %s seconds that expires at %s cannot be renewed on its recorded term", path,
+			strconv.FormatFloat(r.Lease.Duration, 'f', -1, 64), FormatTime(r.Lease.ExpiresAt))
 	}
 	return r.aboutFiles(path)
 }
