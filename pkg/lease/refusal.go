@@ -76,7 +76,7 @@ func (r *Refusal) Error() string {
 			span(r.MinRemaining))
 	case CodeDurationOutOfRange:
 		return fmt.Sprintf("%s: a lease of %s seconds that expires at %s cannot be renewed on its recorded term", path,
-			strconv.FormatFloat(r.Lease.Duration, 'f', -1, 64), FormatTime(r.Lease.ExpiresAt))
+			plainNumber(r.Lease.Duration), FormatTime(r.Lease.ExpiresAt))
 	}
 	return r.aboutFiles(path)
 }
@@ -126,6 +126,14 @@ func (l *Lease) Who() string {
 		who += " on " + regfile.Printable(l.Hostname)
 	}
 	return who
+}
+
+// plainNumber is a number without an exponent, as long as people would read it that way.
+func plainNumber(n float64) string {
+	if n < 1e15 {
+		return strconv.FormatFloat(n, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(n, 'g', -1, 64)
 }
 
 // span renders a duration for people.
