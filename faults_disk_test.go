@@ -82,6 +82,28 @@ func TestBrokenDiskKeepsOldBytes(t *testing.T) {
 	}
 }
 
+// TestLostBytesAreNoticed: a disk that takes the bytes and has not got them afterwards. The lease is not replaced by them.
+func TestLostBytesAreNoticed(t *testing.T) {
+	var stage atomic.Pointer[string]
+	var written atomic.Bool
+	disk := fusekit.Mount(t, fusekit.Options{Hook: func(op fusekit.Op, name string) syscall.Errno {
+		switch {
+		case name != "orchestrator.lock.stage":
+		case op == fusekit.Write:
+			written.Store(true)
+		case op == fusekit.GetAttr && written.Load():
+			_ = os.Truncate(*stage.Load(), 10)
+		}
+		return 0
+	}})
+	lock := plantFleet(t, disk.Backing, heldLease())
+	path := lock + ".stage"
+	stage.Store(&path)
+	check := untouched(t, disk.Backing)
+	ask(t, disk.Dir, "leasectl", "renew", "--holder", plantedHolder).is(74, "io").has("errno", "EIO")
+	check("renew")
+}
+
 // TestUnreadableIsNeverAbsent: a disk that cannot read a lease is no fleet without one. # case B49
 func TestUnreadableIsNeverAbsent(t *testing.T) {
 	for _, op := range []fusekit.Op{fusekit.Lookup, fusekit.Open, fusekit.Read} {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package holdfast_test
 
 import (
@@ -249,6 +251,21 @@ func TestKernelLeaseIsBusy(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestKernelLeaseDoesNotStopTheDoctor: what a file is can be told without opening it; its bytes would have to be waited for.
+func TestKernelLeaseDoesNotStopTheDoctor(t *testing.T) {
+	fleet, lock := fleetWith(t, heldLease())
+	fd, err := unix.Open(lock, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	must(t, err)
+	defer unix.Close(fd)
+	_, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_WRLCK)
+	testkit.Need(t, err == nil, "kernel leases")
+	ask(t, fleet, "fsdoctor", "classify", lock).is(0, "regular")
+	a := ask(t, fleet, "fsdoctor", "cat", lock)
+	if a.status != 75 || a.stdout != "" || !strings.Contains(a.stderr, `"code":"busy"`) {
+		t.Errorf("status %d: %q, %s", a.status, a.stdout, a.stderr)
 	}
 }
 
