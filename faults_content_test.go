@@ -202,7 +202,7 @@ func TestHostileJournalIsNamedAndKept(t *testing.T) {
 				check := untouched(t, fleet)
 				a := ask(t, fleet, append([]string{"leasectl"}, v.argv...)...)
 				switch v.name {
-				case "acquire", "take over", "history":
+				case "acquire", "take over", "history", "status", "list":
 					a.is(65, "journal-corrupt").has("fingerprint", fingerprint, "path", "state/orchestrator.lock.journal")
 					if a.text("fault") == "" {
 						t.Errorf("no fault in %s", a.stdout)
@@ -270,7 +270,7 @@ func TestEnormousJournalIsNotRead(t *testing.T) {
 			check := untouched(t, fleet)
 			a := ask(t, fleet, append([]string{"leasectl"}, v.argv...)...)
 			switch v.name {
-			case "acquire", "take over", "history":
+			case "acquire", "take over", "history", "status", "list":
 				a.is(65, "too-large").has("path", "state/orchestrator.lock.journal")
 				check(v.name)
 				a.follow(fleet).is(0, "set-aside")

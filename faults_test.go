@@ -292,7 +292,7 @@ func TestOddPathsSurvive(t *testing.T) {
 			ask(t, dir, "leasectl", "verify", "--lock", odd, "--holder", holder).is(0, "holds").hasPath(odd)
 			ask(t, dir, "leasectl", "renew", "--lock", odd, "--holder", holder).is(0, "renewed").hasPath(odd)
 			ask(t, dir, "leasectl", "acquire", "--lock", odd).is(1, "held").hasPath(odd).follow(dir).is(0, "held")
-			exported := ask(t, dir, "leasectl", "status", "--lock", odd, "--format", "sh")
+			exported := ask(t, dir, "leasectl", "verify", "--lock", odd, "--holder", holder, "--format", "sh")
 			must(t, os.WriteFile(filepath.Join(dir, "env"), []byte(exported.stdout), 0o644))
 			ask(t, "/", "sh", "-c", `. "$0" && leasectl verify`, filepath.Join(dir, "env")).is(0, "holds")
 			ask(t, dir, "leasectl", "release", "--lock", odd, "--holder", holder).is(0, "released").hasPath(odd)

@@ -59,7 +59,7 @@ var Codes = []Code{
 	{"io", 74, "the system refused; `reason` begins with what was being done and has the errno's name"},
 	{"mount-point", 74, "the file is itself a mount point and cannot be replaced"},
 	{"directory-invalid", 74, "the directory is missing, or is none"},
-	{"output-undeliverable", 74, "standard output is closed or full; what had been taken was given back"},
+	{"output-undeliverable", 74, "standard output is closed or full; what `acquire` had taken was given back, and what else was done is said"},
 
 	{"claim-timeout", 75, "the claim file stayed; nothing was changed"},
 	{"claim-lost", 75, "the claim was cleared by force while this call was inside it"},

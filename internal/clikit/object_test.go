@@ -65,12 +65,12 @@ func TestEveryVerbHasASchemaWithItsRefusal(t *testing.T) {
 		if err := json.Unmarshal(schema, &s); err != nil {
 			return err
 		}
-		if want := map[string]int{"do": 2}[op] + map[string]int{"group-inspect": 1, "group-clear": 1}[op]; len(s.AnyOf) != want {
+		if want := map[string]int{"do": 2}[op] + map[string]int{"group-inspect": 1, "group-clear": 1, "usage": 1, "group": 1}[op]; len(s.AnyOf) != want {
 			t.Errorf("%s: %d kinds of object, want %d", op, len(s.AnyOf), want)
 		}
 		return nil
 	})
-	if got := strings.Join(ops, " "); err != nil || got != "do group-inspect group-clear" {
+	if got := strings.Join(ops, " "); err != nil || got != "do group-inspect group-clear usage group" {
 		t.Errorf("%s, %v", got, err)
 	}
 	stop := errors.New("stop")

@@ -27,7 +27,9 @@ type printer struct {
 	tool     string
 	op       string
 	format   Format
-	status   int // the worst so far
+	status   int      // the worst so far
+	exports  []string // the variables that the verb gives to eval
+	takes    bool     // the verb takes something that its object alone tells of
 	observed func(line []byte)
 }
 
@@ -42,6 +44,9 @@ func (p *printer) emit(o Object) error {
 	text, err := p.render(o)
 	if err != nil {
 		return err
+	}
+	if p.takes && h.OK && closedAtStart() {
+		return &undeliverable{err: unix.EBADF}
 	}
 	if err := write(text); err != nil {
 		return &undeliverable{err: err}
@@ -73,7 +78,10 @@ func (p *printer) render(o Object) (string, error) {
 		}
 		return "", nil
 	case Shell:
-		return shell(o), nil
+		if p.takes {
+			return shell(o, p.exports), nil
+		}
+		return shell(o, nil), nil
 	}
 	// U+2028 and U+2029 end a line for some readers, so they are escaped like a newline.
 	b, err := json.Marshal(o, jsontext.AllowInvalidUTF8(true), jsontext.EscapeForJS(true))
@@ -86,12 +94,17 @@ func (p *printer) render(o Object) (string, error) {
 	return string(b) + "\n", nil
 }
 
-// shell renders what eval takes: variables, or a status that makes eval fail as well.
-func shell(o Object) string {
-	if !o.head().OK {
-		return fmt.Sprintf("(exit %d)\n", StatusOf(o.head().Code))
-	}
+// shell renders what eval takes: variables, or a status that makes eval fail as well, after unsetting stale ones.
+func shell(o Object, variables []string) string {
 	var b strings.Builder
+	if !o.head().OK {
+		// What an outer program exported must not be taken for what was refused here.
+		if len(variables) > 0 {
+			fmt.Fprintf(&b, "unset %s; ", strings.Join(variables, " "))
+		}
+		fmt.Fprintf(&b, "(exit %d)\n", StatusOf(o.head().Code))
+		return b.String()
+	}
 	if e, ok := o.(Exporter); ok {
 		for _, x := range e.Exports() {
 			fmt.Fprintf(&b, "export %s=%s\n", x.Name, Quote(x.Value))
@@ -135,9 +148,6 @@ func write(text string) error {
 	if text == "" {
 		return nil
 	}
-	if closedAtStart() {
-		return unix.EBADF
-	}
 	for b := []byte(text); len(b) > 0; {
 		n, err := unix.Write(1, b)
 		switch {
@@ -155,8 +165,8 @@ func write(text string) error {
 }
 
 // closedAtStart reports whether standard output was closed when the program began. The Go runtime opens /dev/null for
-// reading and writing in its place; a caller who discards output on purpose opens it for writing only, or loses nothing
-// by learning that nobody could have received it.
+// reading and writing in its place, which some callers do themselves to discard output. So this matters only to a verb
+// whose object nobody but the reader of standard output can know.
 func closedAtStart() bool {
 	flags, err := unix.FcntlInt(1, unix.F_GETFL, 0)
 	if err != nil {

@@ -34,7 +34,8 @@ type Verb struct {
 	Flags       []cli.Flag
 	Verbs       []*Verb  // of a group; then Run is nil
 	Objects     []Object // one of each kind it prints, for the schema
-	Exports     bool     // has a --format sh
+	Exports     []string // the variables of its --format sh; empty when it has none
+	Takes       bool     // takes something that only its object tells of, and gives it back when that cannot be delivered
 	Lists       bool     // a reader that goes away early ends it quietly
 	Mutates     bool     // a signal ends its waiting, never its writing
 	RawOutput   bool     // standard output is given away: objects go to standard error
@@ -105,7 +106,13 @@ func (p *Program) Main(env Env) (status int) {
 		args, r.rest, r.dashed = args[:i], args[i+1:], true
 	}
 	r.call.format = formatAsked(args)
-	if err := r.app().Run(args); err != nil {
+	err := r.app().Run(args)
+	var help cli.ExitCoder
+	if errors.As(err, &help) && CodeOf(err) == "bug" {
+		r.call.op = "usage"
+		err = Usagef("%v", help) // the library's own: help about a word that is no verb
+	}
+	if err != nil {
 		return r.refuse(err)
 	}
 	return r.call.status
@@ -183,6 +190,7 @@ func (r *run) command(v *Verb, above string) *cli.Command {
 	}
 	if v.Run == nil {
 		c.Action = r.missing(full, v.Verbs)
+		c.UsageText = full + " VERB [FLAGS]"
 		c.CustomHelpTemplate = cli.SubcommandHelpTemplate + "\n" + exitTable
 		for _, sub := range v.Verbs {
 			c.Subcommands = append(c.Subcommands, r.command(sub, op))
@@ -191,7 +199,7 @@ func (r *run) command(v *Verb, above string) *cli.Command {
 	}
 	c.UsageText = strings.TrimSpace(full + " [FLAGS] " + v.Args)
 	c.CustomHelpTemplate = cli.CommandHelpTemplate + "\n" + exitTable
-	format := &formatValue{into: &r.format, exports: v.Exports}
+	format := &formatValue{into: &r.format, exports: len(v.Exports) > 0}
 	if !v.RawOutput {
 		c.Flags = append(c.Flags, &cli.GenericFlag{Name: "format", Value: format, Usage: format.usage(), DefaultText: "text on a terminal, else json"})
 	}
@@ -208,6 +216,9 @@ func (r *run) act(v *Verb, op, full string, ctx *cli.Context) error {
 		}
 	}
 	args = append(args, r.rest...)
+	if v.Args == "" && len(args) > 0 && args[0] == "#" {
+		args = nil // an interactive zsh hands the comment of a pasted command on as arguments
+	}
 	if v.Args == "" && len(args) > 0 {
 		return Usagef("unexpected argument %q; try '%s --help'", args[0], full)
 	}
@@ -215,6 +226,7 @@ func (r *run) act(v *Verb, op, full string, ctx *cli.Context) error {
 		r.call.format = defaultFormat()
 	}
 	r.call.Args = args
+	r.call.exports, r.call.takes = v.Exports, v.Takes
 	r.call.Context = context.Background()
 	if v.Mutates {
 		stop := r.catch()

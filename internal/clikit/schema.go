@@ -27,13 +27,14 @@ func (s *schemaObject) Text() string {
 	return s.For + ": " + string(b)
 }
 
-// SchemaVerb is the verb that prints the JSON Schemas of all of p's objects, one line for each verb, this one included.
-func SchemaVerb(p *Program) *Verb {
+// SchemaVerb is the verb that prints the JSON Schemas of all of p's objects, one line for each verb, this one included;
+// example is a verb for its help.
+func SchemaVerb(p *Program, example string) *Verb {
 	v := &Verb{
 		Name:  "schema",
 		Usage: "print the JSON Schema of every object this program prints",
 		Description: "One line for each verb. Fields may be added in later versions; the ones that are required stay.\n\n" +
-			"Example: the schema of one verb\n\n   PROGRAM schema | jq 'select(.for == \"VERB\").schema'",
+			"Example: the schema of one verb\n\n   " + p.Name + " schema | jq 'select(.for == \"" + example + "\").schema'",
 		Objects: []Object{&schemaObject{}},
 		Lists:   true,
 	}
@@ -51,7 +52,14 @@ func (p *Program) EachSchema(f func(op string, schema []byte) error) error {
 	if refusal == nil {
 		refusal = &PlainRefusal{}
 	}
-	return eachVerb(p.Verbs, "", func(op string, v *Verb) error {
+	// A command line that names no verb is answered too; groups of verbs answer under their own names.
+	wordless := []*Verb{{Name: "usage", Run: func(*Call) error { return nil }}}
+	for _, v := range p.Verbs {
+		if v.Run == nil {
+			wordless = append(wordless, &Verb{Name: v.Name, Run: wordless[0].Run})
+		}
+	}
+	return eachVerb(slices.Concat(p.Verbs, wordless), "", func(op string, v *Verb) error {
 		b, err := json.Marshal(schemaOf(append(slices.Clone(v.Objects), refusal)), json.Deterministic(true))
 		if err != nil {
 			return err

@@ -78,7 +78,7 @@ func unopened(err error) (Inspection, error) {
 		return Inspection{}, err
 	}
 	return Inspection{
-		Path: file.Path, State: Unproven, Reason: "it cannot be read: " + regfile.Errno(file.Err),
+		Path: file.Path, State: Unproven, Reason: fmt.Sprintf("it belongs to uid %d and cannot be read: %s", file.Stamp.UID, regfile.Errno(file.Err)),
 		Age: max(time.Since(file.Stamp.Mtime), 0),
 	}, nil
 }

@@ -60,8 +60,10 @@ func (s *Store) claimRefused(err error) error {
 		return err
 	}
 	r := &Refusal{Code: CodeClaimTimeout, Path: late.Inspection.Path, Claim: &late.Inspection, Err: late, now: s.opts.Now()}
-	if o, readErr := s.read(); readErr == nil {
-		r.Lease = o.Lease
+	o, readErr := s.read()
+	r.Lease = o.Lease
+	if readErr != nil {
+		r.How = "the lease file cannot be read or trusted, so whether somebody holds it is not known"
 	}
 	return r
 }

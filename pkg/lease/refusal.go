@@ -108,6 +108,8 @@ func (r *Refusal) aboutFiles(path string) string {
 // situation is what the lease looked like when the claim could not be had.
 func (r *Refusal) situation() string {
 	switch {
+	case r.How != "":
+		return r.How
 	case r.Lease == nil:
 		return "no lease, no live holder"
 	case r.Lease.Expired(r.now):

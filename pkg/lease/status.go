@@ -4,6 +4,8 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"holdfast/pkg/claim"
 	"holdfast/pkg/regfile"
 )
@@ -27,9 +29,9 @@ type Status struct {
 	Stage     *regfile.Stamp    // of a staging file: a mutation is under way, or was cut off
 }
 
-// Status reads everything and writes nothing; it never needs the claim. With an error of code not-regular about the claim,
-// the stage or the journal the status is valid nevertheless; a lease file that cannot be read or trusted gives the files beside it
-// only.
+// Status reads everything and writes nothing; it never needs the claim. With an error about the claim, the stage or the
+// journal (not-regular, journal-corrupt) the status is valid nevertheless; a lease file that cannot be read or trusted
+// gives the files beside it only.
 func (s *Store) Status() (Status, error) {
 	o, now, err := s.observe()
 	st := Status{State: StateFree, Lease: o.Lease}
@@ -42,7 +44,10 @@ func (s *Store) Status() (Status, error) {
 	if s.dir == nil {
 		return st, err
 	}
-	return st, errors.Join(err, s.lookBeside(&st))
+	if beside := s.lookBeside(&st); err == nil {
+		err = beside
+	}
+	return st, err
 }
 
 // lookBeside examines the claim, the stage and the journal. A stage is reported and is no error, since the next mutation
@@ -54,8 +59,8 @@ func (s *Store) lookBeside(st *Status) error {
 			return &regfile.Error{Code: regfile.CodeNotRegular, Path: s.dir.Join(s.stageName()), Kind: stage.Kind}
 		}
 	}
-	if journal, err := s.dir.Lstat(s.journalName()); err == nil && journal.Kind != regfile.Regular {
-		return &regfile.Error{Code: regfile.CodeNotRegular, Path: s.dir.Join(s.journalName()), Kind: journal.Kind}
+	if err := s.checkJournal(); err != nil {
+		return err
 	}
 	in, err := claim.Inspect(s.dir, s.claimName())
 	if err != nil {
@@ -65,6 +70,30 @@ func (s *Store) lookBeside(st *Status) error {
 		st.Claim = &in
 	}
 	return nil
+}
+
+// checkJournal fails when the next acquire would: on a journal that is no regular file, or has no readable line.
+func (s *Store) checkJournal() error {
+	f, err := s.dir.OpenOwned(s.journalName(), unix.O_RDONLY)
+	if err != nil {
+		if codeOfFile(err) == regfile.CodeNotRegular {
+			return err
+		}
+		return nil
+	}
+	defer f.Close()
+	if _, err := readTail(f, false); err != nil {
+		return s.journalFault(f, err)
+	}
+	return nil
+}
+
+func codeOfFile(err error) string {
+	var file *regfile.Error
+	if errors.As(err, &file) {
+		return file.Code
+	}
+	return ""
 }
 
 // InspectClaim says what the claim file is.

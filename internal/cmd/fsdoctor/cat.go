@@ -2,6 +2,7 @@ package fsdoctor
 
 import (
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -31,7 +32,10 @@ func cat(c *clikit.Call, limit int64) error {
 	if len(c.Args) != 1 {
 		return clikit.Usagef("give one path; try 'fsdoctor cat --help'")
 	}
-	path := c.Args[0]
+	path := strings.TrimRight(c.Args[0], "/")
+	if path == "" {
+		return clikit.Usagef("%q names no file", c.Args[0])
+	}
 	dir, err := regfile.OpenDir(filepath.Dir(path))
 	if err != nil {
 		return err

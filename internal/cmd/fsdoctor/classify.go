@@ -98,6 +98,9 @@ func classify(c *clikit.Call, nul bool) error {
 		return eachPath(os.Stdin, nul, emit)
 	}
 	for _, path := range c.Args {
+		if path == "" {
+			return clikit.Usagef("an empty path names nothing")
+		}
 		if err := emit(path); err != nil {
 			return err
 		}

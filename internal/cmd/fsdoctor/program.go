@@ -20,7 +20,7 @@ Example: which of these are no regular files?
 	}
 	p.Verbs = []*clikit.Verb{
 		classifyVerb(), catVerb(),
-		clikit.SchemaVerb(p),
+		clikit.SchemaVerb(p, "classify"),
 	}
 	return p
 }

@@ -30,7 +30,7 @@ taken over only with --take-over; the object then shows whose it was.
 
 Example: take it for an hour, and keep the id in the shell
 
-   eval "$(leasectl acquire --duration 1h --label "nightly build" --format sh)"
+   eval "$(leasectl acquire --duration 1h --label "nightly build" --format sh)" || exit
    echo "$LEASE_HOLDER has fence token $LEASE_FENCE"`,
 		Flags: append(o.flags(),
 			durationFlag(&o.duration, " (default 15m)"),
@@ -39,7 +39,8 @@ Example: take it for an hour, and keep the id in the shell
 			&cli.BoolFlag{Name: "observe", Usage: "with --take-over: first watch the expired lease for one whole duration, for filesystems shared by machines whose clocks disagree", Destination: &o.observe, DisableDefaultText: true},
 		),
 		Objects: []clikit.Object{&leased{}},
-		Exports: true,
+		Exports: exported,
+		Takes:   true,
 		Mutates: true,
 		Run:     func(c *clikit.Call) error { return s.acquire(c, o) },
 	}

@@ -26,7 +26,8 @@ func claimInspectVerb(s *session) *clikit.Verb {
 		Name:  "inspect",
 		Usage: "say what the claim file is, and how to clear it",
 		Description: `The code is held (its creator has it open), abandoned (its creator is proven gone), unproven, or absent.
-The remedy is the command that clears it.
+The remedy is the command that clears it, or shows who holds it: a creator that was stopped (state T)
+finishes after kill -CONT.
 
 Example:
 
@@ -77,6 +78,8 @@ func (s *session) inspectClaim(c *clikit.Call, t target) error {
 	switch in.State {
 	case claim.Abandoned:
 		o.Remedy = fmt.Sprintf("leasectl claim clear --lock %s --token %s", clikit.Quote(s.lock), clikit.Quote(in.Token))
+	case claim.HeldNow:
+		o.Remedy = holderCommand(o.Claim, in.Path) // a stopped creator shows as T
 	case claim.Unproven:
 		o.Remedy = s.forceRemedy(o.Claim)
 	}

@@ -25,7 +25,7 @@ was cut off, or another program changed the lease since.
 
 Example: the last five holders
 
-   leasectl history | jq -r 'select(.entry.op == "acquired").entry.holderId' | tail -5`,
+   leasectl history | jq -r 'select(.entry.op | IN("acquired", "taken-over")).entry.holderId' | tail -5`,
 		Flags: append(o.flags(),
 			&cli.IntFlag{Name: "limit", Usage: "only the last `N` lines", Destination: &o.limit, DefaultText: "all"}),
 		Objects: []clikit.Object{&historyObject{}},

@@ -49,6 +49,9 @@ func (o *leased) Text() string {
 // Exports are the variables that run gives its child.
 func (o *leased) Exports() []clikit.Export { return exports(o.Path, o.lease) }
 
+// exported are the variables that tell a program under a lease about it.
+var exported = []string{"LEASE_LOCK", "LEASE_HOLDER", "LEASE_FENCE"}
+
 func exports(path string, l *lease.Lease) []clikit.Export {
 	if l == nil {
 		return nil

@@ -19,16 +19,16 @@ expired one is taken over only when that is asked for.
 
 Example: take the lease, do the work, give it back
 
-   eval "$(leasectl acquire --take-over --format sh)"
+   eval "$(leasectl acquire --take-over --format sh)" || exit
    leasectl verify && ./work
-   leasectl release --holder "$LEASE_HOLDER"`,
+   leasectl release --lock "$LEASE_LOCK" --holder "$LEASE_HOLDER"`,
 		Refusal: &refusal{},
 		Refuse:  func(_ string, err error) clikit.Object { return s.refusal(err) },
 	}
 	p.Verbs = []*clikit.Verb{
 		acquireVerb(s), renewVerb(s), releaseVerb(s), statusVerb(s), verifyVerb(s), listVerb(s), historyVerb(s),
 		claimVerb(s), setAsideVerb(s),
-		clikit.SchemaVerb(p),
+		clikit.SchemaVerb(p, "status"),
 	}
 	return p
 }

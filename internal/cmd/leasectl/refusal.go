@@ -3,7 +3,10 @@ package leasectl
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"holdfast/internal/clikit"
 	"holdfast/pkg/claim"
@@ -58,7 +61,10 @@ func (s *session) refusal(err error) *refusal {
 			r.Offset = &fault.Offset
 		}
 	}
-	if uncleared == nil || uncleared.Inspection.State != claim.Absent {
+	switch {
+	case r.Code == lease.CodeDurationOutOfRange:
+		r.Remedy = newTerm("--lock "+clikit.Quote(s.lock), refused.Lease)
+	case uncleared == nil || uncleared.Inspection.State != claim.Absent:
 		r.Remedy = s.remedy(r)
 	}
 	return r
@@ -83,7 +89,7 @@ func (s *session) remedy(r *refusal) string {
 	switch r.Code {
 	case lease.CodeHeld:
 		if r.Claim != nil {
-			return "none is safe: " + r.Claim.Reason
+			return "none is safe while it is held; who holds it: " + holderCommand(r.Claim, r.Path)
 		}
 		return "leasectl status " + lock
 	case lease.CodeAbsent:
@@ -92,13 +98,12 @@ func (s *session) remedy(r *refusal) string {
 		return "leasectl acquire --take-over " + lock
 	case lease.CodeNotHolder, lease.CodeFenceMismatch, lease.CodeTooShort, lease.CodeChanged, "require-failed":
 		return "leasectl status " + lock
-	case lease.CodeDurationOutOfRange:
-		return fmt.Sprintf("leasectl renew --duration 15m --holder HOLDER %s", lock)
 	case lease.CodeCorrupt, lease.CodeJournalCorrupt, regfile.CodeTooLarge:
 		if r.Fingerprint == "" {
 			return "leasectl status " + lock
 		}
-		return fmt.Sprintf("leasectl set-aside %s --fingerprint %s", lock, r.Fingerprint)
+		command := fmt.Sprintf("leasectl set-aside %s --fingerprint %s", lock, r.Fingerprint)
+		return command + journalCaution(r.Path)
 	case lease.CodeClaimTimeout:
 		return "leasectl claim inspect " + lock + " # do not just delete the claim: deleting a live one can make two holders"
 	case "claim-mismatch", "claim-changed", lease.CodeClaimLost:
@@ -114,12 +119,17 @@ func (s *session) fileRemedy(r *refusal) string {
 	case lease.CodeFingerprintMismatch, lease.CodeNotBroken:
 		return "leasectl status --lock " + clikit.Quote(s.lock)
 	case regfile.CodeNotRegular:
-		return moveAside(r.Path)
+		return moveAside(r.Path) + journalCaution(r.Path)
 	case regfile.CodeForeignOwner:
 		return "none is safe: keep the lease in a directory of your own"
 	case regfile.CodeDirectoryInvalid:
-		if r.Kind != "" {
+		switch {
+		case r.Kind != "":
 			return moveAside(r.Path)
+		case r.Errno != "ENOENT":
+			return "ls -ld -- " + clikit.Quote(filepath.Dir(r.Path))
+		case !s.acquiring:
+			return "none is safe: check the path; acquire is what makes a fleet's state directory"
 		}
 		return "mkdir -p -- " + clikit.Quote(filepath.Dir(s.lock))
 	case regfile.CodeMountPoint:
@@ -129,16 +139,57 @@ func (s *session) fileRemedy(r *refusal) string {
 	}
 	switch r.Errno {
 	case "ENOSPC", "EDQUOT":
-		return "df -h -- " + clikit.Quote(filepath.Dir(r.Path))
-	case "EROFS", "EACCES", "EPERM":
-		return "ls -ld -- " + clikit.Quote(filepath.Dir(r.Path))
+		return fmt.Sprintf("df -h -- %[1]s; df -i -- %[1]s", clikit.Quote(s.directory(r.Path)))
+	case "EROFS":
+		return "findmnt -T " + clikit.Quote(s.directory(r.Path))
+	case "EACCES", "EPERM":
+		return fmt.Sprintf("ls -ld -- %s %s", clikit.Quote(s.directory(r.Path)), clikit.Quote(r.Path))
 	}
 	return ""
 }
 
+// directory is the directory that a failure at path is about.
+func (s *session) directory(path string) string {
+	if path == filepath.Dir(s.lock) {
+		return path
+	}
+	return filepath.Dir(path)
+}
+
 // moveAside is the command that clears a name for what belongs there, and loses nothing.
 func moveAside(path string) string {
-	return fmt.Sprintf("mv -n -- %s %s", clikit.Quote(path), clikit.Quote(path+".aside"))
+	aside := path + ".aside"
+	for n := 2; n < 100; n++ {
+		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		aside = fmt.Sprintf("%s.aside%d", path, n)
+	}
+	return fmt.Sprintf("mv -n -- %s %s", clikit.Quote(path), clikit.Quote(aside))
+}
+
+// journalCaution says what moving a journal away costs.
+func journalCaution(path string) string {
+	if !strings.HasSuffix(path, ".journal") {
+		return ""
+	}
+	return " # without its journal the lease's fence tokens begin again, at 1 when no lease is there"
+}
+
+// newTerm is the command that renews a lease whose recorded term cannot be used.
+func newTerm(lock string, l *lease.Lease) string {
+	if l.ExpiresAt.Year() == 9999 {
+		return fmt.Sprintf("leasectl release %s --holder %s # no later expiry can be written", lock, clikit.Quote(l.HolderID))
+	}
+	return fmt.Sprintf("leasectl renew %s --duration 15m --holder %s", lock, clikit.Quote(l.HolderID))
+}
+
+// holderCommand shows who has a held claim.
+func holderCommand(c *claimView, path string) string {
+	if c.PID > 0 {
+		return fmt.Sprintf("ps -o pid,stat,etime,args -p %d", c.PID)
+	}
+	return "fuser -v " + clikit.Quote(path)
 }
 
 // forceRemedy names an unproven claim exactly; whether forcing it is safe only a person can know.

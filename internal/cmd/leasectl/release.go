@@ -1,6 +1,8 @@
 package leasectl
 
 import (
+	"fmt"
+
 	"holdfast/internal/clikit"
 	"holdfast/pkg/lease"
 )
@@ -20,7 +22,7 @@ yours is released too.
 
 Example:
 
-   leasectl release --holder "$LEASE_HOLDER"`,
+   leasectl release --lock "$LEASE_LOCK" --holder "$LEASE_HOLDER"`,
 		Flags:   append(o.flags(), holderFlag(&o.holder, "")),
 		Objects: []clikit.Object{&leased{}},
 		Mutates: true,
@@ -41,5 +43,13 @@ func (s *session) release(c *clikit.Call, o releaseOptions) error {
 	if err != nil {
 		return err
 	}
-	return c.Emit(newLeased("released", store, out))
+	return doneAnyway(c.Emit(newLeased("released", store, out)), "released")
+}
+
+// doneAnyway adds to an object that reached nobody what has been done all the same.
+func doneAnyway(err error, done string) error {
+	if clikit.Undeliverable(err) {
+		return fmt.Errorf("%w; the lease was %s all the same", err, done)
+	}
+	return err
 }

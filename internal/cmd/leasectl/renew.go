@@ -24,10 +24,10 @@ func renewVerb(s *session) *clikit.Verb {
 
 Example: renew every five minutes while the work goes on
 
-   while leasectl renew --holder "$LEASE_HOLDER" >/dev/null; do sleep 300; done`,
+   while leasectl renew --lock "$LEASE_LOCK" --holder "$LEASE_HOLDER" >/dev/null; do sleep 300; done`,
 		Flags:   append(o.flags(), holderFlag(&o.holder, ""), durationFlag(&o.duration, " (default: as before)")),
 		Objects: []clikit.Object{&leased{}},
-		Exports: true,
+		Exports: exported,
 		Mutates: true,
 		Run:     func(c *clikit.Call) error { return s.renew(c, o) },
 	}
@@ -50,5 +50,5 @@ func (s *session) renew(c *clikit.Call, o renewOptions) error {
 	if err != nil {
 		return err
 	}
-	return c.Emit(newLeased("renewed", store, out))
+	return doneAnyway(c.Emit(newLeased("renewed", store, out)), "renewed")
 }

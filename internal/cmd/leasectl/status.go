@@ -20,7 +20,7 @@ func statusVerb(s *session) *clikit.Verb {
 		Name:  "status",
 		Usage: "say who holds the lease, and until when",
 		Description: `Reads only. The code is the state: free, held or expired, all with status 0; a lease file that
-cannot be trusted is corrupt, with status 65.
+cannot be trusted is corrupt, with status 65. Without --lock, --fleet and --name it takes $LEASE_LOCK.
 
 Example: do something only while nobody drives the fleet
 
@@ -28,7 +28,7 @@ Example: do something only while nobody drives the fleet
 		Flags: append(o.flags(),
 			clikit.WordFlag("require", "fail unless the lease is in this `STATE`", &o.require, "held", "free", "expired")),
 		Objects: []clikit.Object{&statusObject{}},
-		Exports: true,
+		Exports: exported,
 		Run:     func(c *clikit.Call) error { return s.status(c, o) },
 	}
 }

@@ -18,7 +18,10 @@ import (
 )
 
 // session is one start of the program: which lock it is about, for the commands that refusals print.
-type session struct{ lock string }
+type session struct {
+	lock      string
+	acquiring bool
+}
 
 // target says which lease a verb is about.
 type target struct {
@@ -50,6 +53,11 @@ func (t *target) path() (path, fleet string, err error) {
 		}
 		if base := filepath.Base(t.lock); strings.HasSuffix(t.lock, "/") || base == "." || base == ".." || base == "/" {
 			return "", "", clikit.Usagef("--lock %s names no file", regfile.Printable(t.lock))
+		}
+		for _, suffix := range []string{".mutex", ".stage", ".journal"} {
+			if lock, beside := strings.CutSuffix(t.lock, suffix); beside {
+				return "", "", clikit.Usagef("--lock %s is a file beside the lease file %s; give that one", regfile.Printable(t.lock), regfile.Printable(lock))
+			}
 		}
 		return t.lock, "", nil
 	}
@@ -97,6 +105,7 @@ func hasNoState(fleet string) bool {
 
 // create opens the store for an acquire: a fleet's state directory is created.
 func (s *session) create(t target, opts lease.Options) (*lease.Store, error) {
+	s.acquiring = true
 	path, fleet, err := t.path()
 	if err != nil {
 		return nil, err

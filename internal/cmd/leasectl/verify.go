@@ -34,7 +34,7 @@ Example: refuse to push when the lease is not ours for another minute
 			clikit.DurationFlag("min-remaining", "also require that `LONG` is left", &o.minRemaining, 0, lease.MaxDuration),
 		),
 		Objects: []clikit.Object{&leased{}},
-		Exports: true,
+		Exports: exported,
 		Run:     func(c *clikit.Call) error { return s.verify(c, o) },
 	}
 }
