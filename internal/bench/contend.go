@@ -122,7 +122,7 @@ func acquireWaiting(store *lease.Store, dir *regfile.Dir) (holder string, waited
 		waited = true
 		// A claim beside the lease means that somebody is taking or releasing it; asking now would only be in the way.
 		for busy := true; busy; {
-			waiter.Wait(time.Second)
+			waiter.Wait(context.Background(), time.Second)
 			_, err := dir.Lstat("x.lock.mutex")
 			busy = err == nil
 		}

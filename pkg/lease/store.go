@@ -30,11 +30,12 @@ type Options struct {
 type intervals struct {
 	claimBound time.Duration
 	observe    time.Duration // between looks at a lease under observation
+	tick       time.Duration // a keeper's longest sleep
 	at         func(step string)
 }
 
 func defaultIntervals() intervals {
-	return intervals{claimBound: 5 * time.Second, observe: 250 * time.Millisecond, at: func(string) {}}
+	return intervals{claimBound: 5 * time.Second, observe: 250 * time.Millisecond, tick: time.Second, at: func(string) {}}
 }
 
 // Store is one lease file and the files beside it.
