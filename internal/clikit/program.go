@@ -160,7 +160,7 @@ func (r *run) app() *cli.App {
 		HideHelpCommand: true, HideVersion: true,
 		Writer: os.Stdout, ErrWriter: os.Stderr,
 		ExitErrHandler:        func(*cli.Context, error) {},
-		OnUsageError:          r.usageError(r.Name),
+		OnUsageError:          r.usageError(r.Name, &Verb{}),
 		Action:                r.missing(r.Name, r.Verbs),
 		CustomAppHelpTemplate: cli.AppHelpTemplate + "\n" + exitTable,
 	}
@@ -175,7 +175,7 @@ func (r *run) command(v *Verb, above string) *cli.Command {
 	full := strings.ReplaceAll(r.Name+" "+strings.ReplaceAll(above, "-", " ")+" "+v.Name, "  ", " ")
 	c := &cli.Command{
 		Name: v.Name, Usage: v.Usage, ArgsUsage: v.Args, Description: v.Description,
-		HideHelpCommand: true, Flags: v.Flags, OnUsageError: r.usageError(full),
+		HideHelpCommand: true, Flags: v.Flags, OnUsageError: r.usageError(full, v),
 	}
 	if v.Run == nil {
 		c.Action = r.missing(full, v.Verbs)
@@ -250,9 +250,9 @@ func (r *run) catch() (stop func()) {
 	}
 }
 
-func (r *run) usageError(full string) cli.OnUsageErrorFunc {
+func (r *run) usageError(full string, v *Verb) cli.OnUsageErrorFunc {
 	return func(_ *cli.Context, err error, _ bool) error {
-		r.call.op = opOf(full)
+		r.call.op, r.call.raw, r.failed = opOf(full), v.RawOutput, v.Failed
 		return Usagef("%v; try '%s --help'", err, full)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"sync"
 
@@ -63,8 +64,8 @@ type Child struct {
 
 // Start runs the command. The error is a *StartError.
 func Start(c Command) (*Child, error) {
-	path, err := exec.LookPath(c.Argv[0])
-	if err != nil && !errors.Is(err, exec.ErrDot) {
+	path, err := lookUp(c.Argv[0])
+	if err != nil {
 		return nil, startError(c.Argv[0], err)
 	}
 	child := &Child{exited: make(chan struct{}), stopped: make(chan unix.Signal, 1), none: make(chan struct{})}
@@ -82,6 +83,23 @@ func Start(c Command) (*Child, error) {
 		return nil, startError(c.Argv[0], err)
 	}
 	return child, nil
+}
+
+// lookUp finds a program as execvp does: also in the current directory when PATH says so, and what is on PATH but cannot be
+// executed is not called missing.
+func lookUp(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	switch {
+	case errors.Is(err, exec.ErrDot):
+		return path, nil
+	case errors.Is(err, exec.ErrNotFound) && name != "":
+		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+			if _, statErr := os.Stat(filepath.Join(dir, name)); statErr == nil {
+				return "", &exec.Error{Name: name, Err: fs.ErrPermission}
+			}
+		}
+	}
+	return path, err
 }
 
 func startError(name string, err error) *StartError {
@@ -106,16 +124,25 @@ func fork(path string, c Command) (int, error) {
 	return pid, p.Release() // waiting is reap's
 }
 
-// reap waits for every child until there is none.
+// reap waits for every child until there is none. When the command ends and leaves nothing behind, that is known before
+// its end is told.
 func (c *Child) reap() {
-	defer close(c.none)
+	options := unix.WUNTRACED
+	ended := false
 	for {
 		var ws unix.WaitStatus
-		pid, err := unix.Wait4(-1, &ws, unix.WUNTRACED, nil)
+		pid, err := unix.Wait4(-1, &ws, options, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
-		case err != nil:
+		case err != nil: // no children
+			close(c.none)
+			if ended {
+				close(c.exited)
+			}
 			return
+		case pid == 0: // some are left, and run
+			close(c.exited)
+			ended, options = false, unix.WUNTRACED
 		case pid != c.PID:
 		case ws.Stopped():
 			select {
@@ -126,7 +153,7 @@ func (c *Child) reap() {
 			c.mu.Lock()
 			c.status = ws
 			c.mu.Unlock()
-			close(c.exited)
+			ended, options = true, unix.WNOHANG
 		}
 	}
 }

@@ -55,22 +55,38 @@ func parentOf(pid int) (int, bool) {
 	return parent, err == nil
 }
 
+// isStopped reports whether the child is stopped now.
+func (c *Child) isStopped() bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(c.PID) + "/stat")
+	if err != nil {
+		select {
+		case <-c.exited:
+			return false
+		default:
+			return true // no /proc: go by what wait4 said
+		}
+	}
+	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	return len(fields) > 0 && string(fields[0]) == "T"
+}
+
 // signalDescendants signals every descendant. The pid is pinned before its parents are looked at again, so that no
-// stranger who has got a freed pid is hit.
-func signalDescendants(sig unix.Signal) {
+// stranger who has got a freed pid is hit. It returns how many it has signalled.
+func signalDescendants(sig unix.Signal) (met int) {
 	for _, pid := range descendants() {
 		fd, err := unix.PidfdOpen(pid, 0)
-		if err == unix.ENOSYS {
-			_ = unix.Kill(pid, sig)
+		if err == unix.ENOSYS && unix.Kill(pid, sig) == nil {
+			met++
 		}
 		if err != nil {
 			continue
 		}
-		if isBelow(pid) {
-			_ = unix.PidfdSendSignal(fd, sig, nil, 0)
+		if isBelow(pid) && unix.PidfdSendSignal(fd, sig, nil, 0) == nil {
+			met++
 		}
 		unix.Close(fd)
 	}
+	return met
 }
 
 func isBelow(pid int) bool {

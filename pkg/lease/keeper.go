@@ -73,21 +73,27 @@ type Keeper struct {
 	lease *Lease
 	ends  time.Duration // on the boot clock: no later than the lease ends
 	fault error         // of the last renewal, nil when it succeeded
+	wall  time.Time     // when the clocks were last compared, on each
+	boot  time.Duration
 
 	lost    chan error // a *Loss
 	poke    chan struct{}
 	stop    chan struct{}
 	stopped sync.WaitGroup
 	once    sync.Once
+
+	trying context.Context // of renewals: one that waits for the claim when the lease is lost is given up
+	giveUp context.CancelFunc
 }
 
-// Keep starts a keeper of the lease that an Acquire has just returned. notify may be called from two goroutines, one call
-// at a time.
+// Keep starts a keeper of the lease that an Acquire has just returned. notify is called from several goroutines, one call
+// at a time, and must return at once: the watchdog calls it too.
 func (s *Store) Keep(out *Outcome, grace time.Duration, notify func(KeeperEvent)) *Keeper {
 	var serial sync.Mutex
 	k := &Keeper{
 		store: s, grace: grace, lease: out.Lease, ends: out.began + out.Lease.term(),
 		tick: min(s.iv.tick, max(out.Lease.term()/20, 10*time.Millisecond)),
+		wall: s.opts.Now().Round(0), boot: s.opts.Boottime(),
 		notify: func(e KeeperEvent) {
 			serial.Lock()
 			defer serial.Unlock()
@@ -95,6 +101,7 @@ func (s *Store) Keep(out *Outcome, grace time.Duration, notify func(KeeperEvent)
 		},
 		lost: make(chan error, 1), poke: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
+	k.trying, k.giveUp = context.WithCancel(context.Background())
 	k.stopped.Add(1)
 	go k.watch()
 	go k.renew()
@@ -120,12 +127,28 @@ func (k *Keeper) Left() time.Duration {
 }
 
 // Check looks at the clocks and at the lease now, and reports a loss before it returns: for a process that has just been
-// continued.
+// continued. A renewal that has become due begins now and not at the next tick, which may be too late.
 func (k *Keeper) Check() {
+	select {
+	case <-k.stop:
+		return
+	default:
+	}
+	k.compareClocks()
 	if left := k.Left(); left <= k.grace {
 		k.lose(k.overdue(left))
 	} else if loss := k.examine(); loss != nil {
 		k.lose(loss)
+	} else {
+		k.wake()
+	}
+}
+
+// wake makes the renewer look.
+func (k *Keeper) wake() {
+	select {
+	case k.poke <- struct{}{}:
+	default: // it has not come round to the last time
 	}
 }
 
@@ -145,12 +168,13 @@ func (k *Keeper) Stop(ctx context.Context) error {
 	}
 }
 
+// lose reports a loss, unless there was one before or the keeper was stopped.
 func (k *Keeper) lose(l *Loss) {
-	select {
-	case k.lost <- l:
-	default: // the first one counts
-	}
-	k.once.Do(func() { close(k.stop) })
+	k.once.Do(func() {
+		k.giveUp()
+		k.lost <- l
+		close(k.stop)
+	})
 }
 
 // jumpTolerance is how far the clocks may drift apart, or a tick be late, before it is called a jump.
@@ -158,30 +182,33 @@ const jumpTolerance = 2 * time.Second
 
 // watch is the watchdog.
 func (k *Keeper) watch() {
-	wall, boot := k.store.opts.Now(), k.store.opts.Boottime()
 	for {
 		left := k.Left()
 		if left <= k.grace {
 			k.lose(k.overdue(left))
 			return
 		}
-		nap := min(k.tick, left-k.grace)
 		select {
 		case <-k.stop:
 			return
-		case <-time.After(nap):
+		case <-time.After(min(k.tick, left-k.grace)):
 		}
-		wallNow, bootNow := k.store.opts.Now(), k.store.opts.Boottime()
-		gap := bootNow - boot
-		jump := wallNow.Round(0).Sub(wall.Round(0)) - gap
-		if jump > jumpTolerance || jump < -jumpTolerance || gap > nap+jumpTolerance {
-			k.notify(KeeperEvent{Name: "clock-jump", Jump: jump, Gap: gap, Left: k.Left()})
-		}
-		wall, boot = wallNow, bootNow
-		select {
-		case k.poke <- struct{}{}:
-		default: // the renewer has not come round to the last one
-		}
+		k.compareClocks()
+		k.wake()
+	}
+}
+
+// compareClocks tells when the clocks do not show what should have passed since the last time: one of them was set, or
+// nothing ran.
+func (k *Keeper) compareClocks() {
+	k.mu.Lock()
+	wall, boot := k.store.opts.Now().Round(0), k.store.opts.Boottime()
+	gap := boot - k.boot
+	jump := wall.Sub(k.wall) - gap
+	k.wall, k.boot = wall, boot
+	k.mu.Unlock()
+	if jump.Abs() > jumpTolerance || gap > k.tick+jumpTolerance {
+		k.notify(KeeperEvent{Name: "clock-jump", Jump: jump, Gap: gap, Left: k.Left()})
 	}
 }
 
@@ -208,6 +235,7 @@ const (
 // renew is the renewer: at each tick it looks whether the lease is still there, and renews it when half of it is over.
 func (k *Keeper) renew() {
 	defer k.stopped.Done()
+	defer k.giveUp()
 	backoff, next := firstBackoff, time.Duration(0)
 	for {
 		select {
@@ -227,14 +255,16 @@ func (k *Keeper) renew() {
 			backoff, next = firstBackoff, 0
 			continue
 		}
-		next = k.store.opts.Boottime() + backoff
+		// The pauses end before the time does, so that what is healed late is still healed in time.
+		pause := min(backoff, max((k.Left()-k.grace)/2, firstBackoff))
+		next = k.store.opts.Boottime() + pause
 		backoff = min(2*backoff, lastBackoff)
 	}
 }
 
 // renewOnce makes one attempt. A failure is no loss by itself: the next look at the lease decides.
 func (k *Keeper) renewOnce() bool {
-	out, err := k.store.Renew(context.Background(), k.Lease().HolderID, 0)
+	out, err := k.store.Renew(k.trying, k.Lease().HolderID, 0)
 	k.mu.Lock()
 	k.fault = err
 	if err == nil {

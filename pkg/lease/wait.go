@@ -3,9 +3,11 @@ package lease
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"time"
 
 	"holdfast/internal/dirwatch"
+	"holdfast/pkg/regfile"
 )
 
 // CodeWaitTimeout says that waiting was in vain.
@@ -100,17 +102,19 @@ type waiting struct {
 
 func (s *Store) newWait(most time.Duration, tell func(l *Lease)) *waiting {
 	w := &waiting{store: s, started: s.opts.Boottime(), most: most, tell: tell}
-	if s.dir != nil {
-		w.crowd = dirwatch.NewCrowd(s.dir.FD())
-	}
+	w.watchDirectory()
 	return w
 }
 
-func (w *waiting) close() {
-	if w.crowd != nil {
-		w.crowd.Close()
+func (w *waiting) watchDirectory() {
+	fd := -1 // no directory, no events
+	if w.store.dir != nil {
+		fd = w.store.dir.FD()
 	}
+	w.crowd = dirwatch.NewCrowd(fd)
 }
+
+func (w *waiting) close() { w.crowd.Close() }
 
 // wait sleeps until the lease may have changed or has expired.
 func (w *waiting) wait(ctx context.Context, l *Lease, now time.Time) error {
@@ -133,9 +137,22 @@ func (w *waiting) wait(ctx context.Context, l *Lease, now time.Time) error {
 	if w.tell != nil {
 		w.tell(l)
 	}
-	if w.crowd == nil {
-		w.crowd = dirwatch.NewCrowd(-1) // no directory, no events
-	}
 	w.crowd.Wait(ctx, nap)
+	if w.store.appeared() {
+		w.close()
+		w.watchDirectory()
+	}
 	return nil
+}
+
+// appeared opens the directory if it was missing, and reports whether it is there now for the first time.
+func (s *Store) appeared() bool {
+	if s.dir != nil {
+		return false
+	}
+	dir, err := regfile.OpenDir(filepath.Dir(s.path))
+	if err == nil {
+		s.dir = dir
+	}
+	return err == nil
 }

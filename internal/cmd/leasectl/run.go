@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -145,6 +145,7 @@ func acquireUntilSignal(store *lease.Store, o acquireOptions, signals *supervise
 					cancel(clikit.Interrupted(sig))
 					return
 				}
+				supervise.Suspend(sig)
 			}
 		}
 	}()
@@ -173,17 +174,22 @@ func (k *keeping) start(command []string, lock string) (*supervise.Child, error)
 	if _, err := k.store.Verify(lease.Check{Holder: l.HolderID}); err != nil {
 		return nil, err
 	}
-	child, err := supervise.Start(supervise.Command{
-		Argv: command,
-		Env: append(os.Environ(),
-			"LEASE_LOCK="+absolute(lock), "LEASE_HOLDER="+l.HolderID, "LEASE_FENCE="+strconv.FormatUint(l.Fence, 10)),
-	})
+	child, err := supervise.Start(supervise.Command{Argv: command, Env: environment(os.Environ(), exports(lock, l))})
 	var failed *supervise.StartError
 	if errors.As(err, &failed) {
 		return nil, clikit.Exiting(failed.Status, err)
 	}
 	k.events.add(event{Event: "child-started", PID: child.PID})
 	return child, nil
+}
+
+// environment is env with the exports in it. Those of an outer run go: of two values, programs take the first one.
+func environment(env []string, exports []clikit.Export) []string {
+	for _, x := range exports {
+		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, x.Name+"=") })
+		env = append(env, x.Name+"="+x.Value)
+	}
+	return env
 }
 
 func (k *keeping) hold() supervise.Hold {
