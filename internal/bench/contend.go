@@ -36,17 +36,17 @@ func contention(parent string) {
 		fmt.Printf("%-52s there is no tmpfs here\n", what)
 		return
 	}
-	var alone, together int
+	var alone, eight int
 	var waits []time.Duration
 	for range contendRounds {
-		n, _ := contenders(parent, 1)
+		n, _ := together(parent, 1, "contend")
 		alone += n
-		n, w := contenders(parent, 8)
-		together += n
+		n, w := together(parent, 8, "contend")
+		eight += n
 		waits = append(waits, w...)
 	}
-	row(what, float64(together)/float64(alone), ">= 1",
-		fmt.Sprintf("%d and %d pairs in %s", together, alone, contendRounds*contendFor))
+	row(what, float64(eight)/float64(alone), ">= 1",
+		fmt.Sprintf("%d and %d pairs in %s", eight, alone, contendRounds*contendFor))
 	if len(waits) == 0 {
 		fmt.Println("nobody waited")
 		return
@@ -56,7 +56,8 @@ func contention(parent string) {
 		fmt.Sprintf("%s and %s, %d waited", slowest.Round(time.Microsecond), mid.Round(time.Microsecond), len(waits)))
 }
 
-func contenders(parent string, n int) (pairs int, waits []time.Duration) {
+// together runs n processes of one kind for contendFor, from one moment on, over one lease.
+func together(parent string, n int, kind string, args ...string) (pairs int, waits []time.Duration) {
 	dir := scratch(parent)
 	defer os.RemoveAll(dir)
 	self, err := os.Executable()
@@ -64,7 +65,7 @@ func contenders(parent string, n int) (pairs int, waits []time.Duration) {
 	start := time.Now().Add(300 * time.Millisecond).Format(time.RFC3339Nano)
 	commands := make([]*exec.Cmd, n)
 	for i := range commands {
-		commands[i] = exec.Command(self, "contend", filepath.Join(dir, "x.lock"), start)
+		commands[i] = exec.Command(self, append([]string{kind, filepath.Join(dir, "x.lock"), start}, args...)...)
 		commands[i].Stderr = os.Stderr
 	}
 	outputs := make(chan []byte, n)
@@ -103,8 +104,10 @@ func contend(path, start string) {
 		_, err := store.Release(context.Background(), holder)
 		must(err)
 	}
-	must(json.NewEncoder(os.Stdout).Encode(r))
+	r.print()
 }
+
+func (r report) print() { must(json.NewEncoder(os.Stdout).Encode(r)) }
 
 // acquireWaiting asks until it gets the lease.
 func acquireWaiting(store *lease.Store, dir *regfile.Dir) (holder string, waited bool) {
@@ -122,7 +125,7 @@ func acquireWaiting(store *lease.Store, dir *regfile.Dir) (holder string, waited
 		waited = true
 		// A claim beside the lease means that somebody is taking or releasing it; asking now would only be in the way.
 		for busy := true; busy; {
-			waiter.Wait(time.Second)
+			waiter.Wait(context.Background(), time.Second)
 			_, err := dir.Lstat("x.lock.mutex")
 			busy = err == nil
 		}

@@ -9,20 +9,35 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 func main() {
-	if len(os.Args) == 4 && os.Args[1] == "contend" {
-		contend(os.Args[2], os.Args[3])
+	if len(os.Args) > 3 {
+		worker(os.Args[1], os.Args[2], os.Args[3], os.Args[4:])
 		return
 	}
 	wholeProcess()
+	runTrue("tmpfs", tmpfsDir())
+	runTrue("disk", diskDir())
+	idleKeeper()
 	pairs("tmpfs", tmpfsDir())
 	pairs("disk", diskDir())
 	contention(tmpfsDir())
+	utilisation(tmpfsDir())
+}
+
+// worker is this program as one of the processes it measures.
+func worker(kind, path, start string, args []string) {
+	switch kind {
+	case "contend":
+		contend(path, start)
+	case "use-lease", "use-flock":
+		use(strings.TrimPrefix(kind, "use-"), path, start, args[0])
+	}
 }
 
 // row prints one comparison.

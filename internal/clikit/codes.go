@@ -45,6 +45,10 @@ var Codes = []Code{
 	{"claim-changed", 1, "the claim was replaced while it was being cleared; nothing was removed"},
 	{"interrupted", 1, "a signal ended the wait; nothing was changed (the status is 128 + the signal's number)"},
 
+	{"renewal-overdue", 1, "`run` could not renew the lease in time and ended the command (status 124)"},
+	{"command-not-found", 1, "`run` found no such program (status 127)"},
+	{"command-not-executable", 1, "`run` could not execute the program (status 126)"},
+
 	{"usage", 64, "the command line is wrong; nothing was read or written"},
 
 	{"not-regular", 65, "the path holds something else than a regular file; it was not opened"},
@@ -63,6 +67,7 @@ var Codes = []Code{
 
 	{"claim-timeout", 75, "the claim file stayed; nothing was changed"},
 	{"claim-lost", 75, "the claim was cleared by force while this call was inside it"},
+	{"wait-timeout", 75, "waiting was in vain"},
 	{"busy", 75, "the file is under another process's kernel lease"},
 }
 

@@ -53,7 +53,8 @@ func (e *interrupted) Error() string {
 	return fmt.Sprintf("interrupted (%s); nothing was changed", e.signal)
 }
 
-func (e *interrupted) status() int {
+// ExitStatus is what a shell shows for a process that the signal ended.
+func (e *interrupted) ExitStatus() int {
 	if s, ok := e.signal.(syscall.Signal); ok {
 		return 128 + int(s)
 	}
@@ -68,6 +69,24 @@ func CodeOf(err error) string {
 	}
 	return "bug"
 }
+
+// Interrupted is the refusal of a call whose waiting a signal ended.
+func Interrupted(s os.Signal) error { return &interrupted{s} }
+
+// Exiting gives an error an exit status of its own.
+func Exiting(status int, err error) error { return &exiting{status, err} }
+
+type exiting struct {
+	status int
+	err    error
+}
+
+func (e *exiting) Error() string { return e.err.Error() }
+
+func (e *exiting) Unwrap() error { return e.err }
+
+// ExitStatus is the status that the error was given.
+func (e *exiting) ExitStatus() int { return e.status }
 
 // StillHeld is an object that reached nobody about something that could not be given back either.
 func StillHeld(undelivered, err error) error {

@@ -168,7 +168,7 @@ func TestOutputErrors(t *testing.T) {
 	if !Undeliverable(still) || !strings.Contains(still.Error(), "EPIPE") || !strings.Contains(still.Error(), "the release failed") {
 		t.Error(still)
 	}
-	if got := (&interrupted{syscall.SIGTERM}).status(); got != 128+15 {
+	if got := (&interrupted{syscall.SIGTERM}).ExitStatus(); got != 128+15 {
 		t.Errorf("status %d", got)
 	}
 }

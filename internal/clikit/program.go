@@ -39,6 +39,8 @@ type Verb struct {
 	Lists       bool     // a reader that goes away early ends it quietly
 	Mutates     bool     // a signal ends its waiting, never its writing
 	RawOutput   bool     // standard output is given away: objects go to standard error
+	Command     bool     // takes a command after "--", and nothing before it
+	Failed      int      // the status of every refusal, 0 for its code's own
 	Run         func(*Call) error
 }
 
@@ -60,13 +62,22 @@ func (c *Call) Emit(o Object) error {
 	h.Tool, h.Op = c.tool, c.op
 	c.status = max(c.status, StatusOf(h.Code))
 	c.format = JSON
+	if IsTerminal(2) {
+		c.format = Text
+	}
 	text, err := c.render(o)
 	if err == nil {
 		fmt.Fprint(os.Stderr, text)
-		c.comment(o)
+		c.comment(o) // last, so that the last line says why
 	}
 	return err
 }
+
+// Textual reports whether objects are printed as text for people.
+func (c *Call) Textual() bool { return c.format == Text }
+
+// Exit makes status the call's exit status.
+func (c *Call) Exit(status int) { c.status = status }
 
 // Progress says on standard error what is being waited for, when a person is there to read it.
 func (c *Call) Progress(format string, args ...any) {
@@ -87,8 +98,8 @@ type run struct {
 	env    Env
 	call   Call
 	rest   []string // what followed "--"
-	dashed bool
-	format Format // what --format says; empty when it was not given
+	format Format   // what --format says; empty when it was not given
+	failed int      // the status of every refusal of the verb, 0 for its code's own
 }
 
 // Main runs the program and returns its exit status.
@@ -103,7 +114,7 @@ func (p *Program) Main(env Env) (status int) {
 	}()
 	args := env.Args
 	if i := slices.Index(args, "--"); i >= 0 {
-		args, r.rest, r.dashed = args[:i], args[i+1:], true
+		args, r.rest = args[:i], args[i+1:]
 	}
 	r.call.format = formatAsked(args)
 	err := r.app().Run(args)
@@ -156,9 +167,12 @@ func (r *run) refuse(err error) int {
 		r.call.say(err.Error())
 		return statusOutput
 	}
-	var signalled *interrupted
-	if errors.As(err, &signalled) {
-		return signalled.status()
+	var own interface{ ExitStatus() int }
+	switch {
+	case errors.As(err, &own):
+		return own.ExitStatus()
+	case r.failed != 0:
+		return r.failed
 	}
 	return r.call.status
 }
@@ -171,7 +185,7 @@ func (r *run) app() *cli.App {
 		HideHelpCommand: true, HideVersion: true,
 		Writer: os.Stdout, ErrWriter: os.Stderr,
 		ExitErrHandler:        func(*cli.Context, error) {},
-		OnUsageError:          r.usageError(r.Name, false),
+		OnUsageError:          r.usageError(r.Name, &Verb{}),
 		Action:                r.missing(r.Name, r.Verbs),
 		CustomAppHelpTemplate: cli.AppHelpTemplate + "\n" + exitTable,
 	}
@@ -186,7 +200,7 @@ func (r *run) command(v *Verb, above string) *cli.Command {
 	full := strings.ReplaceAll(r.Name+" "+strings.ReplaceAll(above, "-", " ")+" "+v.Name, "  ", " ")
 	c := &cli.Command{
 		Name: v.Name, Usage: v.Usage, ArgsUsage: v.Args, Description: v.Description,
-		HideHelpCommand: true, Flags: v.Flags, OnUsageError: r.usageError(full, v.RawOutput),
+		HideHelpCommand: true, Flags: v.Flags, OnUsageError: r.usageError(full, v),
 	}
 	if v.Run == nil {
 		c.Action = r.missing(full, v.Verbs)
@@ -209,7 +223,13 @@ func (r *run) command(v *Verb, above string) *cli.Command {
 
 func (r *run) act(v *Verb, op, full string, ctx *cli.Context) error {
 	r.call.op, r.call.raw = op, v.RawOutput
+	r.failed = v.Failed
 	args := ctx.Args().Slice()
+	if v.Command {
+		if len(args) > 0 || len(r.rest) == 0 {
+			return Usagef("put the command after --: '%s'", full+" [FLAGS] "+v.Args)
+		}
+	}
 	for _, arg := range args {
 		if len(arg) > 1 && arg[0] == '-' {
 			return Usagef("flag %s comes after an argument; put flags first, or -- before arguments that begin with -", arg)
@@ -263,9 +283,9 @@ func (r *run) catch() (stop func()) {
 	}
 }
 
-func (r *run) usageError(full string, raw bool) cli.OnUsageErrorFunc {
+func (r *run) usageError(full string, v *Verb) cli.OnUsageErrorFunc {
 	return func(_ *cli.Context, err error, _ bool) error {
-		r.call.op, r.call.raw = opOf(full), raw
+		r.call.op, r.call.raw, r.failed = opOf(full), v.RawOutput, v.Failed
 		return Usagef("%v; try '%s --help'", err, full)
 	}
 }

@@ -1,6 +1,7 @@
 package dirwatch
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -163,7 +164,24 @@ type patience interface {
 
 var kinds = map[string]func(dirfd int) patience{
 	"waiter": func(dirfd int) patience { return NewWaiter(dirfd) },
-	"crowd":  func(dirfd int) patience { return NewCrowd(dirfd) },
+	"crowd":  func(dirfd int) patience { return crowd{NewCrowd(dirfd)} },
+}
+
+// crowd is a Crowd without a context.
+type crowd struct{ *Crowd }
+
+func (c crowd) Wait(d time.Duration) { c.Crowd.Wait(context.Background(), d) }
+
+func TestACrowdHeedsItsContext(t *testing.T) {
+	f, err := os.Open(t.TempDir())
+	check(t, err)
+	defer f.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	c := NewCrowd(int(f.Fd()))
+	defer c.Close()
+	c.Wait(ctx, long) // the first only begins the watch
+	time.AfterFunc(short, cancel)
+	testkit.Within(t, 20*time.Second, func() { c.Wait(ctx, time.Hour) })
 }
 
 // Whatever the watch sees or misses, whoever looks again each time finds that the name is free, soon after it is.

@@ -1,6 +1,7 @@
 package dirwatch
 
 import (
+	"context"
 	"math/rand/v2"
 	"runtime"
 	"time"
@@ -48,46 +49,65 @@ func (w *Waiter) Close() {
 	}
 }
 
-// Crowd decides when to look again at something that many may wait for and one has for long. The first wait is ended by an
-// event. Whoever was woken and lost is one of many; if all of them ran at each event they would take the processors from
-// the one that has it, so each polls from then on, the more often the longer it has waited, which keeps the slowest wait
-// near the median.
+// Crowd decides when to look again at something that many may wait for and one has for long. An event ends a wait.
+// Whoever was woken and lost is one of many; if all of them ran at each event they would take the processors from the one
+// that has it, so a loser sleeps before it waits for the next event, the shorter the longer it has waited, which keeps
+// the slowest wait near the median.
 type Crowd struct {
 	dirfd   int
 	started time.Time
 	watcher *Watcher
-	lost    bool
+	woken   bool
 }
 
 // NewCrowd waits for names in the directory open as dirfd.
 func NewCrowd(dirfd int) *Crowd { return &Crowd{dirfd: dirfd} }
 
-// The interval of one that lost is pollUnderEvents at first, half of that after agingUnit, and so on.
+// The sleep of a loser is losersSleep at first, half of that after agingUnit, and so on.
 const (
-	agingUnit    = 400 * time.Millisecond
-	shortestPoll = 500 * time.Microsecond
+	losersSleep   = 5 * time.Millisecond
+	agingUnit     = 400 * time.Millisecond
+	shortestSleep = 500 * time.Microsecond
+	pollCrowd     = 25 * time.Millisecond // where there are no events
 )
 
-// Wait returns when looking again may be worth while, at most after left.
-func (c *Crowd) Wait(left time.Duration) {
+// heed is how soon a wait notices that its context has ended.
+const heed = 200 * time.Millisecond
+
+// Wait returns when looking again may be worth while, at most after left, and soon after ctx has ended.
+func (c *Crowd) Wait(ctx context.Context, left time.Duration) {
+	for end := time.Now().Add(left); left > 0 && ctx.Err() == nil; left = time.Until(end) {
+		if c.once(min(left, heed)) {
+			return
+		}
+	}
+}
+
+// once is one piece of a wait; true says that looking again may be worth while.
+func (c *Crowd) once(left time.Duration) bool {
 	switch {
-	case c.lost:
-		poll := pollUnderEvents * agingUnit / (agingUnit + time.Since(c.started))
-		time.Sleep(min(jitter(max(poll, shortestPoll)), left))
 	case c.watcher == nil:
 		c.started = time.Now()
-		c.watcher = New(c.dirfd)
-	case c.watcher.Wait(min(jitter(c.watcher.Poll()), left)):
-		c.lost = true
-		c.Close()
+		c.watcher = New(c.dirfd) // and look again now: it may have gone before the watch began
+		return true
+	case c.woken:
+		c.woken = false
+		sleep := losersSleep * agingUnit / (agingUnit + time.Since(c.started))
+		time.Sleep(min(jitter(max(sleep, shortestSleep)), left))
+		return true
 	}
+	if !c.watcher.events() {
+		time.Sleep(min(jitter(pollCrowd), left))
+		return true
+	}
+	c.woken = c.watcher.Wait(left)
+	return c.woken
 }
 
 // Close ends the watch.
 func (c *Crowd) Close() {
 	if c.watcher != nil {
 		c.watcher.Close()
-		c.watcher = nil
 	}
 }
 

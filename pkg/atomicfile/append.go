@@ -3,6 +3,7 @@ package atomicfile
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 
 	"golang.org/x/sys/unix"
 
@@ -51,4 +52,24 @@ func WriteNew(fd int, b []byte) error {
 		_ = regfile.Retry(func() error { return unix.Ftruncate(fd, 0) })
 	}
 	return err
+}
+
+// AppendLine adds a line to a log that was opened with O_APPEND, in one write: nobody's lines are mixed with it.
+func AppendLine(f *regfile.File, line []byte) error {
+	if _, err := writeAll(f.FD(), line); err != nil {
+		return regfile.IOError("write", f.Path(), err)
+	}
+	return nil
+}
+
+// Ensure creates an empty file with mode under the umask, unless the name exists.
+func Ensure(d *regfile.Dir, name string, mode uint32) error {
+	s, err := newStage(d, name, mode)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return unix.Close(s.fd)
 }

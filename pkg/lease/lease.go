@@ -158,6 +158,9 @@ const (
 // MaxLabel is the longest label, in characters.
 const MaxLabel = 200
 
+// ClipLabel cuts text to the longest label.
+func ClipLabel(text string) string { return clip(text, MaxLabel) }
+
 // clip cuts text to at most n characters.
 func clip(s string, n int) string {
 	if len(s) <= n {

@@ -19,6 +19,8 @@ type Outcome struct {
 	Lease    *Lease   // published, or removed
 	Replaced *Lease   // what a takeover put an end to
 	Warnings []string // what went wrong after the success, sentences
+
+	began time.Duration // on the boot clock, before the mutation: its duration counts from no earlier
 }
 
 // mutation is one passage through the primitive.
@@ -37,6 +39,7 @@ func (s *Store) mutate(ctx context.Context, op string, first Observed, decide de
 	if s.dir == nil {
 		return nil, &regfile.Error{Code: regfile.CodeDirectoryInvalid, Path: s.path, Err: errNoDirectory}
 	}
+	began := s.opts.Boottime()
 	s.iv.at("observed")
 	self, _ := s.opts.Self() // without a start key the evidence proves less, and the claim excludes as well
 	who := claim.Who{Tool: s.opts.Tool, Op: op, Token: s.opts.NewID(), Self: self}
@@ -47,6 +50,9 @@ func (s *Store) mutate(ctx context.Context, op string, first Observed, decide de
 	m := mutation{Store: s, op: op, first: first, decide: decide, held: held}
 	s.iv.at("claimed")
 	out, err := m.inside()
+	if err == nil {
+		out.began = began
+	}
 	if leaveErr := held.Leave(); leaveErr != nil && err == nil {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("the claim could not be removed: %v", leaveErr))
 	}

@@ -39,6 +39,7 @@ type Refusal struct {
 	Holder       string            // who asked
 	Fence        uint64            // which token was asked for
 	MinRemaining time.Duration     // how much was asked for
+	Waited       time.Duration     // CodeWaitTimeout: how long
 	How          string            // CodeChanged: what differs, a clause
 	Written      *Lease            // CodeChanged: the lease this call published all the same
 	Fault        strictjson.Fault  // what is wrong with a corrupt file
@@ -74,6 +75,8 @@ func (r *Refusal) Error() string {
 	case CodeTooShort:
 		return fmt.Sprintf("%s expires in %s, sooner than the %s asked for", path, span(r.Lease.ExpiresAt.Sub(r.now)),
 			span(r.MinRemaining))
+	case CodeWaitTimeout:
+		return fmt.Sprintf("waited %s for %s: %s", span(r.Waited), path, r.situation())
 	case CodeDurationOutOfRange:
 		return fmt.Sprintf("%s: a lease of %s seconds that expires at %s cannot be renewed on its recorded term", path,
 			plainNumber(r.Lease.Duration), FormatTime(r.Lease.ExpiresAt))

@@ -30,13 +30,15 @@ type Options struct {
 type intervals struct {
 	claimBound   time.Duration
 	observe      time.Duration // between looks at a lease under observation
+	tick         time.Duration // a keeper's longest sleep
 	compactAbove int64         // bytes of a journal
 	at           func(step string)
 }
 
 func defaultIntervals() intervals {
 	return intervals{
-		claimBound: 5 * time.Second, observe: 250 * time.Millisecond, compactAbove: compactAbove, at: func(string) {},
+		claimBound: 5 * time.Second, observe: 250 * time.Millisecond, tick: time.Second, compactAbove: compactAbove,
+		at: func(string) {},
 	}
 }
 

@@ -15,9 +15,21 @@ import (
 type acquireOptions struct {
 	target
 	duration time.Duration
+	wait     time.Duration
 	label    string
 	takeOver bool
 	observe  bool
+}
+
+// acquireFlags are the flags of acquire, which run has too.
+func acquireFlags(o *acquireOptions) []cli.Flag {
+	return append(o.flags(),
+		durationFlag(&o.duration, " (default 15m)"),
+		clikit.DurationFlag("wait", "wait up to `LONG` while somebody else holds the lease", &o.wait, 0, lease.MaxDuration),
+		&cli.StringFlag{Name: "label", Usage: "`TEXT` for people, at most 200 characters", Destination: &o.label},
+		&cli.BoolFlag{Name: "take-over", Usage: "also when an expired lease is there", Destination: &o.takeOver, DisableDefaultText: true},
+		&cli.BoolFlag{Name: "observe", Usage: "with --take-over: first watch the expired lease for one whole duration, for filesystems shared by machines whose clocks disagree", Destination: &o.observe, DisableDefaultText: true},
+	)
 }
 
 func acquireVerb(s *session) *clikit.Verb {
@@ -32,12 +44,7 @@ Example: take it for an hour, and keep the id in the shell
 
    eval "$(leasectl acquire --duration 1h --label "nightly build" --format sh)" || exit
    echo "$LEASE_HOLDER has fence token $LEASE_FENCE"`,
-		Flags: append(o.flags(),
-			durationFlag(&o.duration, " (default 15m)"),
-			&cli.StringFlag{Name: "label", Usage: "`TEXT` for people, at most 200 characters", Destination: &o.label},
-			&cli.BoolFlag{Name: "take-over", Usage: "also when an expired lease is there", Destination: &o.takeOver, DisableDefaultText: true},
-			&cli.BoolFlag{Name: "observe", Usage: "with --take-over: first watch the expired lease for one whole duration, for filesystems shared by machines whose clocks disagree", Destination: &o.observe, DisableDefaultText: true},
-		),
+		Flags:   acquireFlags(&o),
 		Objects: []clikit.Object{&leased{}},
 		Exports: exported,
 		Takes:   true,
@@ -62,16 +69,12 @@ func (s *session) acquire(c *clikit.Call, o acquireOptions) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	store, err := s.create(o.target, lease.Options{Observing: func(l *lease.Lease, d time.Duration) {
-		c.Progress("watching the expired lease of %s for %s before taking it over", l.Who(), d)
-	}})
+	store, err := s.create(o.target, lease.Options{Observing: observing(c)})
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	out, err := store.Acquire(c.Context, lease.AcquireRequest{
-		Duration: o.duration, Label: o.label, TakeOver: o.takeOver, Observe: o.observe,
-	})
+	out, err := acquireWaiting(c.Context, store, o)
 	if err != nil {
 		return err
 	}
@@ -80,6 +83,21 @@ func (s *session) acquire(c *clikit.Call, o acquireOptions) error {
 		return s.giveBack(store, out.Lease, err)
 	}
 	return err
+}
+
+// acquireWaiting acquires as the options say, and shows on a terminal for whom it waits.
+func acquireWaiting(ctx context.Context, store *lease.Store, o acquireOptions) (*lease.Outcome, error) {
+	progress := newProgress()
+	defer progress.clear()
+	return store.AcquireWaiting(ctx, lease.AcquireRequest{
+		Duration: o.duration, Label: o.label, TakeOver: o.takeOver, Observe: o.observe,
+	}, o.wait, progress.waiting)
+}
+
+func observing(c *clikit.Call) func(*lease.Lease, time.Duration) {
+	return func(l *lease.Lease, d time.Duration) {
+		c.Progress("watching the expired lease of %s for %s before taking it over", l.Who(), d)
+	}
 }
 
 // giveBack releases a lease whose holder id reached nobody.

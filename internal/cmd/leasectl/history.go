@@ -1,13 +1,12 @@
 package leasectl
 
 import (
-	"fmt"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"holdfast/internal/clikit"
 	"holdfast/pkg/lease"
-	"holdfast/pkg/regfile"
 )
 
 type historyOptions struct {
@@ -21,7 +20,8 @@ func historyVerb(s *session) *clikit.Verb {
 		Name:  "history",
 		Usage: "show the journal: who held the lease before",
 		Description: `Oldest first. The last line carries unconfirmed when the lease file says something else: the mutation
-was cut off, or another program changed the lease since.
+was cut off, or another program changed the lease since. As text it is a time line: one row for each holder, solid as
+far as the holder gave signs of life.
 
 Example: the last five holders
 
@@ -42,23 +42,8 @@ type historyObject struct {
 	Unconfirmed bool        `json:"unconfirmed,omitzero"` // the last line, and the lease file says something else
 }
 
-// Text is the line for people.
-func (o *historyObject) Text() string {
-	e := o.Entry
-	text := fmt.Sprintf("%-24s  %-10s  fence %-5d  %s", regfile.Printable(e.At), regfile.Printable(string(e.Op)), e.Fence,
-		regfile.Printable(e.HolderID))
-	if e.Label != "" {
-		text += " (" + regfile.Printable(e.Label) + ")"
-	}
-	text += " on " + regfile.Printable(e.Hostname)
-	if o.Void {
-		text += ", void"
-	}
-	if o.Unconfirmed {
-		text += ", not confirmed by the lease file"
-	}
-	return text
-}
+// Text is empty: as text the history is a timeline.
+func (o *historyObject) Text() string { return "" }
 
 func (s *session) history(c *clikit.Call, o historyOptions) error {
 	if o.limit < 0 {
@@ -79,6 +64,9 @@ func (s *session) history(c *clikit.Call, o historyOptions) error {
 	records := h.Records
 	if o.limit > 0 && len(records) > o.limit {
 		records = records[len(records)-o.limit:]
+	}
+	if c.Textual() {
+		return c.Emit(&timeline{Head: clikit.Done("entry"), tenures: tenures(records), width: clikit.Width(1), now: time.Now()})
 	}
 	for _, r := range records {
 		object := &historyObject{Head: clikit.Done("entry"), Entry: r.Entry, Void: r.Void, Unconfirmed: r.Unconfirmed}

@@ -17,7 +17,11 @@ func Program() *clikit.Program {
 		Description: `One orchestrator at a time. The lease is one JSON file; it is held until it expires, and an
 expired one is taken over only when that is asked for.
 
-Example: take the lease, do the work, give it back
+Example: hold the lease while a command runs
+
+   leasectl run --take-over -- ./work
+
+The same in steps
 
    eval "$(leasectl acquire --take-over --format sh)" || exit
    leasectl verify && ./work
@@ -26,7 +30,8 @@ Example: take the lease, do the work, give it back
 		Refuse:  func(_ string, err error) clikit.Object { return s.refusal(err) },
 	}
 	p.Verbs = []*clikit.Verb{
-		acquireVerb(s), renewVerb(s), releaseVerb(s), statusVerb(s), verifyVerb(s), listVerb(s), historyVerb(s),
+		runVerb(s), acquireVerb(s), renewVerb(s), releaseVerb(s), statusVerb(s), verifyVerb(s), waitVerb(s), watchVerb(s),
+		listVerb(s), historyVerb(s),
 		claimVerb(s), setAsideVerb(s),
 		clikit.SchemaVerb(p, "status"),
 	}

@@ -63,11 +63,10 @@ func newStatus(path string, st lease.Status) *statusObject {
 func (o *statusObject) Text() string {
 	text := regfile.Printable(o.Path) + ": " + o.Code
 	if l := o.status.Lease; l != nil {
-		text += fmt.Sprintf(", %s%s", l.Who(), fenceText(l))
 		if o.status.State == lease.StateHeld {
-			text += fmt.Sprintf(", %s left (renew by %s)", left(o.status.Remaining), lease.FormatTime(l.RenewBy()))
+			text += fmt.Sprintf(", %s left%s, by %s (renew by %s)", left(o.status.Remaining), fenceText(l), l.Who(), lease.FormatTime(l.RenewBy()))
 		} else {
-			text += fmt.Sprintf(", %s ago", left(-o.status.Remaining))
+			text += fmt.Sprintf(", %s ago%s, of %s", left(-o.status.Remaining), fenceText(l), l.Who())
 		}
 	}
 	if o.status.Claim != nil {

@@ -1,0 +1,67 @@
+package clikit
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Line is one line of a terminal that is written over: on standard error for progress, on standard output for a display.
+type Line struct {
+	fd    int
+	shown bool
+}
+
+// ProgressLine is a line on standard error that shows only when that is a terminal.
+func ProgressLine() *Line { return &Line{fd: 2} }
+
+// DisplayLine is a line on standard output, for a verb that is a display when that is a terminal.
+func DisplayLine() *Line { return &Line{fd: 1} }
+
+// Live reports whether the line can be written over.
+func (l *Line) Live() bool { return IsTerminal(l.fd) }
+
+// Show puts text on the line, cut to the terminal's width. Off a terminal it shows nothing.
+func (l *Line) Show(format string, args ...any) {
+	if !l.Live() {
+		return
+	}
+	l.shown = true
+	text := []rune(strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " "))
+	text = text[:min(len(text), max(Width(l.fd)-1, 0))]
+	l.write("\r\x1b[2K" + string(text))
+}
+
+// Clear empties the line.
+func (l *Line) Clear() {
+	if l.shown {
+		l.write("\r\x1b[2K")
+		l.shown = false
+	}
+}
+
+// End keeps what the line shows and goes to the next one.
+func (l *Line) End() {
+	if l.shown {
+		l.write("\n")
+		l.shown = false
+	}
+}
+
+func (l *Line) write(text string) {
+	f := os.Stderr
+	if l.fd == 1 {
+		f = os.Stdout
+	}
+	_, _ = f.WriteString(text)
+}
+
+// Width is the number of columns of a terminal; 80 where it does not say.
+func Width(fd int) int {
+	if size, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ); err == nil && size.Col > 0 {
+		return int(size.Col)
+	}
+	return 80
+}

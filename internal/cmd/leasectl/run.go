@@ -1,0 +1,262 @@
+package leasectl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"holdfast/internal/clikit"
+	"holdfast/internal/supervise"
+	"holdfast/pkg/lease"
+)
+
+// The statuses that run itself produces, as coreutils' timeout does.
+const (
+	statusLost    = 124
+	statusRefused = 125
+)
+
+type runOptions struct {
+	acquireOptions
+	grace    time.Duration
+	events   string
+	conflict int
+}
+
+func runVerb(s *session) *clikit.Verb {
+	var o runOptions
+	return &clikit.Verb{
+		Name:  "run",
+		Usage: "hold the lease while a command runs",
+		Args:  "-- COMMAND [ARG…]",
+		Description: `Acquires the lease, starts the command with LEASE_LOCK, LEASE_HOLDER and LEASE_FENCE in its environment,
+renews at half of the duration, and releases when the command ends. When the lease is lost the command is ended, with
+all it started, before the lease's end: SIGTERM, then SIGKILL.
+
+The command runs as without leasectl: same terminal, same standard streams, its own exit status (128 + N after signal
+N). Statuses of leasectl's own: 124 the lease was lost, 125 refused or failed before the command started, 126 it cannot
+be executed, 127 there is no such program; the last line on standard error then says so.
+
+Example: the line for a launch script, which starts on the morning after a crash too
+
+   leasectl run --take-over --wait 30s -- my-agent --resume`,
+		Flags: append(acquireFlags(&o.acquireOptions),
+			clikit.DurationFlag("grace", "how `LONG` ending the command may take (default: a quarter of the duration, at most 10s)", &o.grace, lease.MinGrace, lease.MaxDuration),
+			&cli.StringFlag{Name: "events", Usage: "append JSON lines about what happens to the file at `PATH`", Destination: &o.events},
+			&cli.IntFlag{Name: "conflict-exit-code", Aliases: []string{"E"}, Usage: "exit with `N` when somebody else holds the lease", Destination: &o.conflict, Value: statusRefused},
+		),
+		RawOutput: true,
+		Command:   true,
+		Failed:    statusRefused,
+		Run:       func(c *clikit.Call) error { return s.run(c, o) },
+	}
+}
+
+// keeping is one run: a lease, the command under it, and the record of both.
+type keeping struct {
+	store  *lease.Store
+	events *eventLog
+	grace  time.Duration
+	keeper *lease.Keeper
+}
+
+func (s *session) run(c *clikit.Call, o runOptions) error {
+	if err := o.complete(c.Args); err != nil {
+		return err
+	}
+	signals := supervise.Catch()
+	store, err := s.create(o.target, lease.Options{Observing: observing(c)})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	k := &keeping{store: store, grace: o.grace}
+	if k.events, err = openEvents(o.events, absolute(s.lock), c.Warn); err != nil {
+		return err
+	}
+	defer k.events.close()
+	out, err := acquireUntilSignal(store, o.acquireOptions, signals)
+	if err != nil {
+		return o.conflicting(err)
+	}
+	warn(c, out.Warnings)
+	k.events.add(event{Event: "acquired", Lease: out.Lease.Members()})
+	k.keeper = store.Keep(out, k.grace, k.events.keeper)
+	child, err := k.start(c.Args, s.lock)
+	if err != nil {
+		k.release(c)
+		return err
+	}
+	return k.end(c, child.Run(signals, k.hold()))
+}
+
+// complete validates the options and fills in what depends on others.
+func (o *runOptions) complete(command []string) error {
+	if err := o.acquireOptions.validate(); err != nil {
+		return err
+	}
+	if o.conflict < 0 || o.conflict > 255 {
+		return clikit.Usagef("--conflict-exit-code must be from 0 to 255")
+	}
+	if o.duration == 0 {
+		o.duration = lease.DefaultDuration
+	}
+	if o.grace == 0 {
+		o.grace = lease.DefaultGrace(o.duration)
+	}
+	if err := lease.CheckGrace(o.duration, o.grace); err != nil {
+		return clikit.Usagef("%v", err)
+	}
+	if o.label == "" {
+		o.label = lease.ClipLabel(strings.ToValidUTF8(fmt.Sprintf("%s (pid %d)", strings.Join(command, " "), os.Getpid()), "\uFFFD"))
+	}
+	return nil
+}
+
+// conflicting gives a refusal that is about another holder the status that was asked for.
+func (o *runOptions) conflicting(err error) error {
+	switch clikit.CodeOf(err) {
+	case lease.CodeHeld, lease.CodeExpired, lease.CodeChanged, lease.CodeWaitTimeout, lease.CodeClaimTimeout:
+		return clikit.Exiting(o.conflict, err)
+	}
+	return err
+}
+
+// acquireUntilSignal acquires, waiting if that is asked for, until a signal ends the wait.
+func acquireUntilSignal(store *lease.Store, o acquireOptions, signals *supervise.Signals) (*lease.Outcome, error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	acquired := make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		for {
+			select {
+			case <-acquired:
+				return
+			case sig := <-signals.C():
+				if supervise.Ends(sig) {
+					cancel(clikit.Interrupted(sig))
+					return
+				}
+				supervise.Suspend(sig)
+			}
+		}
+	}()
+	out, err := acquireWaiting(ctx, store, o)
+	close(acquired)
+	<-watched
+	if cause := context.Cause(ctx); cause != nil {
+		if err == nil {
+			_, err = store.Release(context.Background(), out.Lease.HolderID)
+		}
+		return nil, errors.Join(cause, ignoreCancelled(err))
+	}
+	return out, err
+}
+
+func ignoreCancelled(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// start starts the command, if the lease is still ours.
+func (k *keeping) start(command []string, lock string) (*supervise.Child, error) {
+	l := k.keeper.Lease()
+	if _, err := k.store.Verify(lease.Check{Holder: l.HolderID}); err != nil {
+		return nil, err
+	}
+	child, err := supervise.Start(supervise.Command{Argv: command, Env: environment(os.Environ(), exports(lock, l))})
+	var failed *supervise.StartError
+	if errors.As(err, &failed) {
+		return nil, clikit.Exiting(failed.Status, err)
+	}
+	k.events.add(event{Event: "child-started", PID: child.PID})
+	return child, nil
+}
+
+// environment is env with the exports in it. Those of an outer run go: of two values, programs take the first one.
+func environment(env []string, exports []clikit.Export) []string {
+	for _, x := range exports {
+		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, x.Name+"=") })
+		env = append(env, x.Name+"="+x.Value)
+	}
+	return env
+}
+
+func (k *keeping) hold() supervise.Hold {
+	return supervise.Hold{
+		Lost:  k.keeper.Lost(),
+		Check: k.keeper.Check,
+		Grace: func(loss error) time.Duration {
+			k.events.add(event{Event: "lost", Code: clikit.CodeOf(loss), Reason: loss.Error()})
+			return min(k.grace, k.keeper.Left())
+		},
+		Note: func(name string, n int) { k.events.add(event{Event: name, Processes: n}) },
+	}
+}
+
+// end settles what a run leaves behind, and its exit status.
+func (k *keeping) end(c *clikit.Call, r supervise.Result) error {
+	k.events.add(event{Event: "child-exited", Status: &r.Status, Signal: signalName(r.Signal)})
+	if r.Leftover > 0 {
+		k.events.add(event{Event: "descendants-left", Processes: r.Leftover})
+	}
+	if r.Lost != nil {
+		return clikit.Exiting(statusLost, lostError(r))
+	}
+	k.release(c)
+	c.Exit(r.Status)
+	return nil
+}
+
+// lostError is the loss with what became of the command.
+func lostError(r supervise.Result) error {
+	if r.Leftover > 0 {
+		return fmt.Errorf("the lease was lost: %w; %d processes of the command could not be ended; status 124 is leasectl's own", r.Lost, r.Leftover)
+	}
+	return fmt.Errorf("the lease was lost: %w; the command was ended; status 124 is leasectl's own", r.Lost)
+}
+
+// release gives the lease back, after a renewal that is under way. It waits no longer than the lease lasts: what hangs then
+// is left to expire.
+func (k *keeping) release(c *clikit.Call) {
+	ctx, cancel := context.WithTimeout(context.Background(), max(k.keeper.Left(), time.Second))
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		if err := k.keeper.Stop(ctx); err != nil {
+			done <- err
+			return
+		}
+		out, err := k.store.Release(ctx, k.keeper.Lease().HolderID)
+		if err == nil {
+			warn(c, out.Warnings)
+			k.events.add(event{Event: "released", Lease: out.Lease.Members()})
+		}
+		done <- err
+	}()
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		c.Warn("the lease was not released, it expires by itself: %v", err)
+	}
+}
+
+func warn(c *clikit.Call, warnings []string) {
+	for _, w := range warnings {
+		c.Warn("%s", w)
+	}
+}

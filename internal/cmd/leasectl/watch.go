@@ -1,0 +1,69 @@
+package leasectl
+
+import (
+	"fmt"
+
+	"holdfast/internal/clikit"
+	"holdfast/pkg/lease"
+)
+
+func watchVerb(s *session) *clikit.Verb {
+	var t target
+	return &clikit.Verb{
+		Name:  "watch",
+		Usage: "show every change of the lease, until interrupted",
+		Description: `One status object when it starts, and one for each change of the state, the holder or the fence token; a
+renewal is no change. On a terminal it is a live line with the holder, the label and the time left.
+
+Example: tell a chat about every new holder
+
+   leasectl watch | jq --unbuffered -r 'select(.code == "held").lease.label' | ./announce`,
+		Flags:   t.flags(),
+		Objects: []clikit.Object{&statusObject{}},
+		Lists:   true,
+		Mutates: true,
+		Run:     func(c *clikit.Call) error { return s.watch(c, t) },
+	}
+}
+
+func (s *session) watch(c *clikit.Call, t target) error {
+	store, err := s.open(t.orEnvironment(), lease.Options{})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	line := clikit.DisplayLine()
+	defer line.End()
+	live := c.Textual() && line.Live()
+	shown := ""
+	err = store.Watch(c.Context, func() error {
+		object := s.look(store)
+		if live {
+			line.Show("%s", object.Text())
+			return nil
+		}
+		if key := changeKey(object); key != shown {
+			shown = key
+			return c.Emit(object)
+		}
+		return nil
+	})
+	if c.Context.Err() != nil {
+		return nil // the interrupt is how watching ends
+	}
+	return err
+}
+
+// changeKey is what makes two looks at a lease different.
+func changeKey(o clikit.Object) string {
+	switch o := o.(type) {
+	case *statusObject:
+		if l := o.status.Lease; l != nil {
+			return fmt.Sprint(o.Code, l.HolderID, l.Fence)
+		}
+		return o.Code
+	case *refusal:
+		return o.Code + " " + o.Fingerprint
+	}
+	return ""
+}

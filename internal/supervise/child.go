@@ -1,0 +1,178 @@
+package supervise
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Command is what to run. Argv[0] is looked up on PATH unless it has a slash.
+type Command struct {
+	Argv []string
+	Env  []string
+}
+
+// StartError says that the command never ran.
+type StartError struct {
+	Name   string
+	Status int // 127 when there is no such program, else 126
+	Err    error
+}
+
+// ErrorCode is the stable code.
+func (e *StartError) ErrorCode() string {
+	if e.Status == statusNotFound {
+		return "command-not-found"
+	}
+	return "command-not-executable"
+}
+
+// Unwrap gives the system's error.
+func (e *StartError) Unwrap() error { return e.Err }
+
+func (e *StartError) Error() string {
+	if e.Status == statusNotFound {
+		return e.Name + ": no such program"
+	}
+	return e.Name + " cannot be executed: " + e.Err.Error()
+}
+
+// The statuses of coreutils' timeout for a command that cannot be run.
+const (
+	statusCannotExecute = 126
+	statusNotFound      = 127
+)
+
+// Child is a running command. One goroutine, locked to the thread that started it, waits for it and for every orphan
+// that falls to this process; the thread outlives the child, whose parent-death signal is tied to it.
+type Child struct {
+	PID int
+
+	exited  chan struct{}
+	stopped chan unix.Signal
+	none    chan struct{} // closed when this process has no children left
+
+	mu     sync.Mutex
+	status unix.WaitStatus
+}
+
+// Start runs the command. The error is a *StartError.
+func Start(c Command) (*Child, error) {
+	path, err := lookUp(c.Argv[0])
+	if err != nil {
+		return nil, startError(c.Argv[0], err)
+	}
+	child := &Child{exited: make(chan struct{}), stopped: make(chan unix.Signal, 1), none: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: see Child
+		var err error
+		child.PID, err = fork(path, c)
+		started <- err
+		if err == nil {
+			child.reap()
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, startError(c.Argv[0], err)
+	}
+	return child, nil
+}
+
+// lookUp finds a program as execvp does: also in the current directory when PATH says so, and what is on PATH but cannot be
+// executed is not called missing.
+func lookUp(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	switch {
+	case errors.Is(err, exec.ErrDot):
+		return path, nil
+	case errors.Is(err, exec.ErrNotFound) && name != "":
+		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+			if _, statErr := os.Stat(filepath.Join(dir, name)); statErr == nil {
+				return "", &exec.Error{Name: name, Err: fs.ErrPermission}
+			}
+		}
+	}
+	return path, err
+}
+
+func startError(name string, err error) *StartError {
+	e := &StartError{Name: name, Status: statusCannotExecute, Err: err}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
+		e.Status = statusNotFound
+	}
+	return e
+}
+
+func fork(path string, c Command) (int, error) {
+	becomeSubreaper()
+	p, err := os.StartProcess(path, c.Argv, &os.ProcAttr{
+		Env:   c.Env,
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		Sys:   dieWithParent(),
+	})
+	if err != nil {
+		return 0, err
+	}
+	pid := p.Pid
+	return pid, p.Release() // waiting is reap's
+}
+
+// reap waits for every child until there is none. When the command ends and leaves nothing behind, that is known before
+// its end is told.
+func (c *Child) reap() {
+	options := unix.WUNTRACED
+	ended := false
+	for {
+		var ws unix.WaitStatus
+		pid, err := unix.Wait4(-1, &ws, options, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil: // no children
+			close(c.none)
+			if ended {
+				close(c.exited)
+			}
+			return
+		case pid == 0: // some are left, and run
+			close(c.exited)
+			ended, options = false, unix.WUNTRACED
+		case pid != c.PID:
+		case ws.Stopped():
+			select {
+			case c.stopped <- ws.StopSignal():
+			default:
+			}
+		default:
+			c.mu.Lock()
+			c.status = ws
+			c.mu.Unlock()
+			ended, options = true, unix.WNOHANG
+		}
+	}
+}
+
+// Status is the child's exit status as a shell gives it: its own, or 128 + N after signal N, which is then returned too.
+func (c *Child) Status() (status int, signal unix.Signal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.status.Signaled() {
+		return 128 + int(c.status.Signal()), c.status.Signal()
+	}
+	return c.status.ExitStatus(), 0
+}
+
+// Signal sends a signal to the child, if it has not ended.
+func (c *Child) Signal(s unix.Signal) {
+	select {
+	case <-c.exited:
+	default:
+		_ = unix.Kill(c.PID, s)
+	}
+}

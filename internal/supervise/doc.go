@@ -1,0 +1,23 @@
+// Package supervise is the child under a wrapper: its start, its signals, its end and its descendants.
+//
+// # Guarantees
+//
+//   - The program is executed directly, with standard input, output and error as they are, and no other descriptor.
+//   - It stays in the wrapper's process group, so that pipelines, pagers, Ctrl-C, Ctrl-Z, fg and window sizes work as
+//     without the wrapper. Each signal reaches it once.
+//   - When the wrapper is killed by SIGKILL the child is killed too (Linux and FreeBSD).
+//   - End ends the child and every descendant: SIGTERM to the child, half the grace later SIGTERM to all that remain,
+//     then SIGKILL, and reaping until none is left (Linux: the wrapper is a child subreaper, so that daemonised ones
+//     count).
+//   - An ordinary exit is the process's, never a pipe's: a descendant that keeps standard output open delays nothing.
+//
+// # Not guaranteed
+//
+//   - After a SIGKILL of the wrapper, grandchildren live on. A set-user-ID program loses the parent-death signal. What a
+//     daemon starts on the child's behalf (docker, tmux, systemd-run) is no descendant, nor is an orphan in another pid
+//     namespace before its init ends.
+//   - A stopped wrapper acts on nothing.
+//   - On other systems than Linux, descendants are neither found nor counted: End reaches the child.
+//   - A signal that was ignored at the start stays ignored for SIGINT and SIGHUP, which the Go runtime tells; SIGQUIT goes
+//     with SIGINT, as shells set them together. Of others it is not known.
+package supervise

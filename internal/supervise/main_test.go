@@ -1,0 +1,70 @@
+package supervise
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+
+	"holdfast/internal/testkit"
+)
+
+// TestMain puts this binary on PATH as the wrappers of the tests: a process that waits for every child cannot be the one
+// that the tests run in.
+func TestMain(m *testing.M) {
+	// The race detector makes every process sleep for a second at its end unless it is told not to.
+	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+	testscript.Main(testkit.Wide{M: m}, map[string]func(){
+		"end-at-ready": endAtReady,
+		"run-to-end":   runToEnd,
+		"stale-stop":   staleStop,
+	})
+}
+
+// start starts a command or panics.
+func start(argv []string) *Child {
+	child, err := Start(Command{Argv: argv, Env: os.Environ()})
+	if err != nil {
+		panic(err)
+	}
+	return child
+}
+
+// endAtReady GRACE COMMAND…: starts the command, waits until there is a file "ready", and ends it with all its descendants.
+// It prints what it notes, how many are left, and how many children it still has to wait for.
+func endAtReady() {
+	grace, err := time.ParseDuration(os.Args[1])
+	if err != nil {
+		panic(err)
+	}
+	child := start(os.Args[2:])
+	for {
+		if _, err := os.Stat("ready"); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	left := child.End(grace, func(event string, n int) { fmt.Println(event, n > 0) })
+	var info unix.Siginfo
+	waited := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	fmt.Println("left", left, waited == unix.ECHILD)
+}
+
+// runToEnd COMMAND…: runs the command as a wrapper does, with nothing to hold, and prints the result.
+func runToEnd() {
+	signals := Catch()
+	child := start(os.Args[1:])
+	r := child.Run(signals, Hold{Check: func() {}})
+	fmt.Println(r.Status, int(r.Signal), r.Leftover)
+}
+
+// staleStop: a child is said to have stopped, and runs; it ends by itself.
+func staleStop() {
+	signals := Catch()
+	child := start([]string{"sleep", "0.2"})
+	child.stopped <- unix.SIGTSTP
+	fmt.Println(child.Run(signals, Hold{Check: func() {}}).Status)
+}

@@ -1,0 +1,76 @@
+package supervise
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"holdfast/internal/testkit"
+)
+
+// TestRunWaitsForTheChildOnly: a run is over when the child is; what it has left behind is counted, let alone, and no zombie
+// among it.
+func TestRunWaitsForTheChildOnly(t *testing.T) {
+	for name, c := range map[string]struct {
+		script string
+		want   string
+		left   int
+	}{
+		"nothing":                   {"exit 3", "3 0 0\n", 0},
+		"killed":                    {"kill -KILL $$", "137 9 0\n", 0},
+		"children":                  {"sleep 300 & sleep 300 & exit 0", "0 0 2\n", 2},
+		"daemons":                   {"setsid -f sleep 300; sh -c 'setsid -f sleep 300'; exit 255", "255 0 2\n", 2},
+		"orphans that have ended":   {"i=0; while [ $((i += 1)) -le 20 ]; do setsid -f true; done; sleep 0.2; exit 1", "1 0 0\n", 0},
+		"killed, and left children": {"sleep 300 & kill -TERM $$; wait", "143 15 1\n", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, left := play(t, t.TempDir(), "run-to-end", "sh", "-c", c.script)
+			if out != c.want || len(left) != c.left {
+				t.Errorf("%q, and %d left, want %q and %d%s", out, len(left), c.want, c.left, describe(left))
+			}
+		})
+	}
+}
+
+// TestStaleStop: a wrapper does not stop for a child that has been continued meanwhile, as when one signal stops both and
+// another continues both. One that stopped would hang here.
+func TestStaleStop(t *testing.T) {
+	t.Parallel()
+	if out, _ := play(t, t.TempDir(), "stale-stop"); out != "0\n" {
+		t.Errorf("it said %q", out)
+	}
+}
+
+// TestIsBelow: what is signalled is a descendant at that moment, never a stranger.
+func TestIsBelow(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "sleep 300 & echo $!; exec setsid -w sleep 300")
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var grandchild int
+	if _, err := fmt.Fscan(stdout, &grandchild); err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range []int{cmd.Process.Pid, grandchild} {
+		if !isBelow(pid) {
+			t.Errorf("%d is not below", pid)
+		}
+	}
+	for _, pid := range []int{os.Getpid(), os.Getppid(), 1, 2, 1 << 22} {
+		if isBelow(pid) {
+			t.Errorf("%d is below", pid)
+		}
+	}
+	_ = unix.Kill(grandchild, unix.SIGKILL)
+	_ = cmd.Process.Kill()
+	testkit.Eventually(t, "the zombie is no descendant", func() bool { return !isBelow(cmd.Process.Pid) })
+	_ = cmd.Wait()
+}

@@ -1,0 +1,7 @@
+package supervise
+
+import "syscall"
+
+func becomeSubreaper() {}
+
+func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
