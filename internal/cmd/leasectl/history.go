@@ -27,7 +27,7 @@ Example: the last five holders
 
    leasectl history | jq -r 'select(.entry.op | IN("acquired", "taken-over")).entry.holderId' | tail -5`,
 		Flags: append(o.flags(),
-			&cli.IntFlag{Name: "limit", Usage: "only the last `N` lines", Destination: &o.limit, DefaultText: "all"}),
+			&cli.IntFlag{Name: "limit", Usage: "only the last `N` lines; as text, the last N holders", Destination: &o.limit, DefaultText: "all"}),
 		Objects: []clikit.Object{&historyObject{}},
 		Lists:   true,
 		Run:     func(c *clikit.Call) error { return s.history(c, o) },
@@ -61,18 +61,23 @@ func (s *session) history(c *clikit.Call, o historyOptions) error {
 	if h.Unreadable > 0 {
 		c.Warn("%d unreadable lines of the journal are left out", h.Unreadable)
 	}
-	records := h.Records
-	if o.limit > 0 && len(records) > o.limit {
-		records = records[len(records)-o.limit:]
-	}
 	if c.Textual() {
-		return c.Emit(&timeline{Head: clikit.Done("entry"), tenures: tenures(records), width: clikit.Width(1), now: time.Now()})
+		rows := lastOf(o.limit, tenures(h.Records))
+		return c.Emit(&timeline{Head: clikit.Done("entry"), tenures: rows, width: clikit.Width(1), now: time.Now()})
 	}
-	for _, r := range records {
+	for _, r := range lastOf(o.limit, h.Records) {
 		object := &historyObject{Head: clikit.Done("entry"), Entry: r.Entry, Void: r.Void, Unconfirmed: r.Unconfirmed}
 		if err := c.Emit(object); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// lastOf is the end of a list, n long at most; 0 is no limit.
+func lastOf[T any](n int, list []T) []T {
+	if n > 0 && len(list) > n {
+		return list[len(list)-n:]
+	}
+	return list
 }

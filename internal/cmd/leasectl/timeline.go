@@ -37,12 +37,17 @@ func tenures(records []lease.Record) []tenure {
 				}
 			}
 			all = append(all, tenure{entry: r.Entry, from: at, last: at, void: r.Void})
-		case len(all) == 0 || all[len(all)-1].entry.HolderID != r.Entry.HolderID:
-		case r.Entry.Op == lease.OpReleased:
+		case r.Entry.Op == lease.OpCompacted:
+		default:
+			// Another implementation's holder shows here first when this program renews or releases its lease.
+			if len(all) == 0 || all[len(all)-1].entry.HolderID != r.Entry.HolderID {
+				all = append(all, tenure{entry: r.Entry, from: at})
+			}
 			t := &all[len(all)-1]
-			t.last, t.to, t.end = at, at, "released"
-		case r.Entry.Op == lease.OpRenewed || r.Entry.Op == lease.OpRestored:
-			all[len(all)-1].last = at
+			t.last = at
+			if r.Entry.Op == lease.OpReleased {
+				t.to, t.end = at, "released"
+			}
 		}
 	}
 	if n := len(records); len(all) > 0 && records[n-1].Unconfirmed && all[len(all)-1].end == "" {
