@@ -34,6 +34,9 @@
 //     number.
 //   - Fence tokens strictly increase over all acquires and takeovers, across releases, and none is used twice.
 //   - Another program's members of a lease file survive a renewal, at their places.
+//   - A Keeper reports a loss no later than a grace before the lease ends, whatever disk or claim its renewal waits for.
+//     The lease ends when the wall clock reaches its expiry, or the boot clock the moment before the renewal plus the
+//     duration, whichever is first. A lease that has vanished is never made again, and an expired one never renewed.
 //
 // # Not guaranteed
 //
@@ -42,12 +45,13 @@
 //   - Edits by programs that do not take the claim are noticed when they fall between the steps, not prevented.
 //   - Machines that share the file and disagree about the time: expiry is judged by the reader's clock.
 //     AcquireRequest.Observe replaces that by a whole duration of watching.
+//   - A Keeper in a process that is stopped, or on a machine that is suspended, reports when it runs again.
 //   - Setting a journal aside while there is no lease forgets the highest fence token.
 //
 // # Clock and units
 //
 // Expired means expiresAt ≤ now, by the wall clock, and that is the only comparison. Times are written in UTC with
-// milliseconds. An observation is measured on CLOCK_BOOTTIME.
+// milliseconds. An observation and a keeper's deadline are measured on CLOCK_BOOTTIME as well.
 //
 // # After a crash at each step
 //
