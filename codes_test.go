@@ -109,7 +109,7 @@ func TestEveryCodeInUseIsListed(t *testing.T) {
 // words are the codes that production code uses, with one place each, and all its strings.
 func words(t *testing.T) (used map[string]string, literals map[string]bool) {
 	used, literals = map[string]string{}, map[string]bool{}
-	for _, root := range []string{"pkg", "internal/clikit", "internal/cmd"} {
+	for _, root := range []string{"pkg", "internal/clikit", "internal/cmd", "internal/supervise"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
 				path == filepath.Join("internal", "clikit", "codes.go") {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -41,33 +42,44 @@ func below(root int, parents map[int]int) (found []int) {
 	return found
 }
 
-// parentOf is the parent of a process that is not a zombie.
+// parentOf is the parent of a process that has not ended. One whose first thread has ended looks like a zombie, and lives as
+// long as another thread does.
 func parentOf(pid int) (int, bool) {
+	fields := statOf(pid)
+	if len(fields) <= statThreads || fields[statState] == "X" || fields[statState] == "Z" && fields[statThreads] == "1" {
+		return 0, false
+	}
+	parent, err := strconv.Atoi(fields[statParent])
+	return parent, err == nil
+}
+
+// Fields of /proc/PID/stat, counted from the state on.
+const (
+	statState   = 0
+	statParent  = 1
+	statThreads = 17
+)
+
+// statOf is /proc/PID/stat from the state on; nothing when there is no such process.
+func statOf(pid int) []string {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return 0, false
+		return nil
 	}
-	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(fields) < 2 || string(fields[0]) == "Z" || string(fields[0]) == "X" {
-		return 0, false
-	}
-	parent, err := strconv.Atoi(string(fields[1]))
-	return parent, err == nil
+	return strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 }
 
 // isStopped reports whether the child is stopped now.
 func (c *Child) isStopped() bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(c.PID) + "/stat")
-	if err != nil {
-		select {
-		case <-c.exited:
-			return false
-		default:
-			return true // no /proc: go by what wait4 said
-		}
+	if fields := statOf(c.PID); len(fields) > 0 {
+		return fields[statState] == "T"
 	}
-	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	return len(fields) > 0 && string(fields[0]) == "T"
+	select {
+	case <-c.exited:
+		return false
+	default:
+		return true // no /proc: go by what wait4 said
+	}
 }
 
 // signalDescendants signals every descendant. The pid is pinned before its parents are looked at again, so that no
@@ -89,19 +101,22 @@ func signalDescendants(sig unix.Signal) (met int) {
 	return met
 }
 
+// isBelow reports whether a process is a descendant. The chain of its parents may change while it is followed: when one of
+// them has ended its child has another, and the chain is followed from the start again.
 func isBelow(pid int) bool {
-	self := os.Getpid()
-	for range 1 << 12 { // a chain of parents, which may change while it is followed
-		parent, ok := parentOf(pid)
+	self, at := os.Getpid(), pid
+	for range 1 << 12 {
+		parent, ok := parentOf(at)
 		switch {
-		case !ok:
-			return false
-		case parent == self:
+		case ok && parent == self:
 			return true
-		case parent <= 1:
+		case ok && parent > 1:
+			at = parent
+		case !ok && at != pid:
+			at = pid
+		default:
 			return false
 		}
-		pid = parent
 	}
 	return false
 }

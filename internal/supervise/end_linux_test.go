@@ -12,11 +12,11 @@ import (
 	"holdfast/internal/testkit"
 )
 
-// play runs one of this binary's wrappers in dir, in a session of its own, and returns its standard output and what still
-// carries its mark after its end. A wrapper that stops is a failure.
-func play(t *testing.T, dir string, argv ...string) (out string, left []int) {
+// play runs one of this binary's wrappers in dir, in a session of its own, and returns its standard output and the mark that
+// what it has left behind carries. A wrapper that stops is a failure.
+func play(t *testing.T, dir string, argv ...string) (out string, mark testkit.Mark) {
 	t.Helper()
-	mark := testkit.NewMark(t)
+	mark = testkit.NewMark(t)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), string(mark))
@@ -40,7 +40,7 @@ func play(t *testing.T, dir string, argv ...string) (out string, left []int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(b), mark.Processes()
+	return string(b), mark
 }
 
 // TestEndLeavesNothing: whatever a command has started, and wherever it went, End ends and reaps it all within the grace,
@@ -84,8 +84,10 @@ func TestEndLeavesNothing(t *testing.T) {
 			script: "setsid -f sleep 300; touch ready; exec setsid -w sleep 300", grace: "8s", notes: all},
 		"a tree": {
 			script: "i=0; while [ $((i += 1)) -le 6 ]; do sh -c 'sleep 300 & setsid sleep 300 & wait' & done; touch ready; wait", grace: "8s", notes: all},
+		"a grandchild whose first thread has ended": {
+			script: "setsid -f headless; until test -e ready; do sleep 0.01; done", grace: "8s", notes: all},
 		"one that goes on forking children": {
-			script: "trap '' TERM; touch ready; while :; do sleep 300 & done", grace: "400ms", notes: killed},
+			script: "trap '' TERM; touch ready; while :; do sleep 300 & sleep 0.002; done", grace: "400ms", notes: killed},
 		"a chain that forks on": {
 			script: `exec perl -e '$SIG{TERM} = "IGNORE"; open F, ">ready"; close F; $e = time + 60; while (time < $e) { exit if fork }'`,
 			grace:  "400ms", notes: anything, tool: "perl"},
@@ -101,11 +103,11 @@ func TestEndLeavesNothing(t *testing.T) {
 				testkit.NeedRoot(t)
 				testkit.NeedTool(t, c.tool)
 			}
-			out, left := play(t, t.TempDir(), "end-at-ready", c.grace, "sh", "-c", c.script)
+			out, mark := play(t, t.TempDir(), "end-at-ready", c.grace, "sh", "-c", c.script)
 			if want := c.notes + "left 0 true\n"; out != want && !(c.notes == anything && strings.HasSuffix(out, want)) {
 				t.Errorf("it said %q, want %q", out, want)
 			}
-			if len(left) > 0 {
+			if left := mark.Processes(); len(left) > 0 {
 				t.Errorf("%d processes are left: %s", len(left), describe(left))
 			}
 		})

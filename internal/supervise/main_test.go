@@ -3,6 +3,7 @@ package supervise
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ func TestMain(m *testing.M) {
 		"end-at-ready": endAtReady,
 		"run-to-end":   runToEnd,
 		"stale-stop":   staleStop,
+		"headless":     headless,
 	})
 }
 
@@ -67,4 +69,21 @@ func staleStop() {
 	child := start([]string{"sleep", "0.2"})
 	child.stopped <- unix.SIGTSTP
 	fmt.Println(child.Run(signals, Hold{Check: func() {}}).Status)
+}
+
+// headless goes on without its first thread, which ends, and leaves a file "ready" when it has.
+func headless() {
+	runtime.LockOSThread()
+	if unix.Gettid() != os.Getpid() {
+		panic("this is not the first thread")
+	}
+	go func() {
+		for {
+			if stat := statOf(os.Getpid()); stat[statState] == "Z" {
+				_ = os.WriteFile("ready", nil, 0o666)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	_, _, _ = unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
 }
