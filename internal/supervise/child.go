@@ -68,21 +68,27 @@ func Start(c Command) (*Child, error) {
 	if err != nil {
 		return nil, startError(c.Argv[0], err)
 	}
+	child, err := launch(path, c)
+	if err != nil {
+		return nil, startError(c.Argv[0], err)
+	}
+	return child, nil
+}
+
+// launch starts a process and begins to wait for it. extra are its descriptors from 3 on.
+func launch(path string, c Command, extra ...*os.File) (*Child, error) {
 	child := &Child{exited: make(chan struct{}), stopped: make(chan unix.Signal, 1), none: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: see Child
 		var err error
-		child.PID, err = fork(path, c)
+		child.PID, err = fork(path, c, extra)
 		started <- err
 		if err == nil {
 			child.reap()
 		}
 	}()
-	if err := <-started; err != nil {
-		return nil, startError(c.Argv[0], err)
-	}
-	return child, nil
+	return child, <-started
 }
 
 // lookUp finds a program as execvp does: also in the current directory when PATH says so, and what is on PATH but cannot be
@@ -110,11 +116,11 @@ func startError(name string, err error) *StartError {
 	return e
 }
 
-func fork(path string, c Command) (int, error) {
+func fork(path string, c Command, extra []*os.File) (int, error) {
 	becomeSubreaper()
 	p, err := os.StartProcess(path, c.Argv, &os.ProcAttr{
 		Env:   c.Env,
-		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		Files: append([]*os.File{os.Stdin, os.Stdout, os.Stderr}, extra...),
 		Sys:   dieWithParent(),
 	})
 	if err != nil {

@@ -11,6 +11,9 @@
 //     count).
 //   - An ordinary exit is the process's, never a pipe's: a descendant that keeps standard output open delays nothing.
 //
+// A process whose pid has to be known, or recorded, before the command runs is started with StartWaiting: the wrapper's own binary
+// waits in its place and becomes the command when it is let go.
+//
 // # Not guaranteed
 //
 //   - After a SIGKILL of the wrapper, grandchildren live on. A set-user-ID program loses the parent-death signal. What a

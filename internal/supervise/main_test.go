@@ -16,6 +16,7 @@ import (
 // TestMain puts this binary on PATH as the wrappers of the tests: a process that waits for every child cannot be the one
 // that the tests run in.
 func TestMain(m *testing.M) {
+	Jump()
 	// The race detector makes every process sleep for a second at its end unless it is told not to.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	testscript.Main(testkit.Wide{M: m}, map[string]func(){
@@ -23,6 +24,7 @@ func TestMain(m *testing.M) {
 		"run-to-end":   runToEnd,
 		"stale-stop":   staleStop,
 		"headless":     headless,
+		"held":         held,
 	})
 }
 
