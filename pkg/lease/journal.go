@@ -157,7 +157,7 @@ func (t *tail) take(line []byte, anchored bool) error {
 		return err
 	}
 	t.readable = true
-	if e.anchors() && e.Fence > t.highest {
+	if e.anchors() && e.Fence >= t.highest {
 		t.anchor = e.Fence
 	}
 	t.highest = max(t.highest, e.Fence)

@@ -263,3 +263,18 @@ func voided(t *testing.T, p *player, token string) string {
 	}
 	return "unreadable"
 }
+
+// A window of ordinary lines is enough: the number is not looked for in the whole journal.
+func TestTheLastWindowIsEnough(t *testing.T) {
+	for name, last := range map[string]string{
+		"acquires and releases": line(OpAcquired, 8) + line(OpReleased, 8) + line(OpAcquired, 9) + line(OpReleased, 9),
+		"an acquire at the end": line(OpReleased, 8) + line(OpAcquired, 9),
+		"renewals":              line(OpReleased, 8) + line(OpAcquired, 9) + line(OpRenewed, 9) + line(OpRenewed, 9),
+		"takeovers":             line(OpTakenOver, 8) + line(OpTakenOver, 9),
+	} {
+		var end tail
+		if fault := end.scan([]byte("half a line\n"+last), false, true); fault != nil || !end.enough || end.highest != 9 {
+			t.Errorf("%s: %+v, %v", name, end, fault)
+		}
+	}
+}
