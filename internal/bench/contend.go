@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"holdfast/internal/dirwatch"
 	"holdfast/pkg/lease"
 	"holdfast/pkg/regfile"
 )
@@ -111,8 +111,7 @@ func (r report) print() { must(json.NewEncoder(os.Stdout).Encode(r)) }
 
 // acquireWaiting asks until it gets the lease.
 func acquireWaiting(store *lease.Store, dir *regfile.Dir) (holder string, waited bool) {
-	waiter := dirwatch.NewCrowd(dir.FD())
-	defer waiter.Close()
+	asked := time.Now()
 	for {
 		out, err := store.Acquire(context.Background(), lease.AcquireRequest{})
 		if err == nil {
@@ -125,9 +124,16 @@ func acquireWaiting(store *lease.Store, dir *regfile.Dir) (holder string, waited
 		waited = true
 		// A claim beside the lease means that somebody is taking or releasing it; asking now would only be in the way.
 		for busy := true; busy; {
-			waiter.Wait(context.Background(), time.Second)
+			poll(time.Since(asked))
 			_, err := dir.Lstat("x.lock.mutex")
 			busy = err == nil
 		}
 	}
+}
+
+// poll sleeps for some 5 ms, less the longer the process has waited, as a considerate script would.
+func poll(waited time.Duration) {
+	const first, half = 5 * time.Millisecond, 400 * time.Millisecond
+	d := first * half / (half + waited)
+	time.Sleep(d/2 + rand.N(d))
 }

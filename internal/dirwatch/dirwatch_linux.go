@@ -1,6 +1,8 @@
 package dirwatch
 
 import (
+	"encoding/binary"
+	"slices"
 	"strconv"
 	"time"
 
@@ -8,10 +10,14 @@ import (
 )
 
 // Watcher watches one directory.
-type Watcher struct{ fd int }
+type Watcher struct {
+	fd    int
+	names []string // those that matter; none: all
+}
 
-// New watches the directory open as dirfd. It never fails; see the package comment.
-func New(dirfd int) *Watcher {
+// New watches the directory open as dirfd for the disappearance of the names, or of any when none is given. It never
+// fails; see the package comment.
+func New(dirfd int, names ...string) *Watcher {
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
 		return &Watcher{fd: -1}
@@ -21,7 +27,7 @@ func New(dirfd int) *Watcher {
 		unix.Close(fd)
 		return &Watcher{fd: -1}
 	}
-	return &Watcher{fd: fd}
+	return &Watcher{fd: fd, names: names}
 }
 
 func (w *Watcher) events() bool { return w.fd >= 0 }
@@ -32,22 +38,48 @@ func (w *Watcher) Wait(d time.Duration) bool {
 		time.Sleep(d)
 		return false
 	}
-	timeout := unix.NsecToTimespec(max(d, 0).Nanoseconds())
-	n, err := unix.Ppoll([]unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN}}, &timeout, nil)
-	if err != nil || n == 0 {
-		return false
-	}
-	w.drain()
-	return true
-}
-
-func (w *Watcher) drain() {
-	var buf [4096]byte
-	for {
-		if n, err := unix.Read(w.fd, buf[:]); err != nil || n < len(buf)/2 {
-			return
+	for end := time.Now().Add(d); ; d = time.Until(end) {
+		timeout := unix.NsecToTimespec(max(d, 0).Nanoseconds())
+		n, err := unix.Ppoll([]unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN}}, &timeout, nil)
+		switch {
+		case err == unix.EINTR && d > 0:
+		case err != nil || n == 0:
+			return false
+		case w.drain():
+			return true
+		case d <= 0:
+			return false
 		}
 	}
+}
+
+// drain takes the events that are there, and reports whether one of them matters.
+func (w *Watcher) drain() (matters bool) {
+	var buf [4096]byte
+	for {
+		n, err := unix.Read(w.fd, buf[:])
+		if err != nil || n <= 0 {
+			return matters
+		}
+		matters = w.concerns(buf[:n]) || matters
+		if n < len(buf)/2 {
+			return matters
+		}
+	}
+}
+
+// concerns looks for the names in raw events: a header, whose last word is the length of the NUL-padded name after it.
+// Events that were lost, which carry no name, may have been anybody's.
+func (w *Watcher) concerns(events []byte) bool {
+	for len(events) >= unix.SizeofInotifyEvent {
+		size := int(binary.NativeEndian.Uint32(events[unix.SizeofInotifyEvent-4:]))
+		name := unix.ByteSliceToString(events[unix.SizeofInotifyEvent : unix.SizeofInotifyEvent+size])
+		if len(w.names) == 0 || name == "" || slices.Contains(w.names, name) {
+			return true
+		}
+		events = events[unix.SizeofInotifyEvent+size:]
+	}
+	return false
 }
 
 // Close ends the watch. The kernel waits for a grace period of some 10 ms in the call, which a caller who has just

@@ -55,17 +55,18 @@ func (w *Waiter) Close() {
 // the slowest wait near the median.
 type Crowd struct {
 	dirfd   int
+	names   []string
 	started time.Time
 	watcher *Watcher
 	woken   bool
 }
 
-// NewCrowd waits for names in the directory open as dirfd.
-func NewCrowd(dirfd int) *Crowd { return &Crowd{dirfd: dirfd} }
+// NewCrowd waits for the names to go from the directory open as dirfd.
+func NewCrowd(dirfd int, names ...string) *Crowd { return &Crowd{dirfd: dirfd, names: names} }
 
 // The sleep of a loser is losersSleep at first, half of that after agingUnit, and so on.
 const (
-	losersSleep   = 5 * time.Millisecond
+	losersSleep   = 4 * time.Millisecond
 	agingUnit     = 400 * time.Millisecond
 	shortestSleep = 500 * time.Microsecond
 	pollCrowd     = 25 * time.Millisecond // where there are no events
@@ -88,7 +89,7 @@ func (c *Crowd) once(left time.Duration) bool {
 	switch {
 	case c.watcher == nil:
 		c.started = time.Now()
-		c.watcher = New(c.dirfd) // and look again now: it may have gone before the watch began
+		c.watcher = New(c.dirfd, c.names...) // and look again now: it may have gone before the watch began
 		return true
 	case c.woken:
 		c.woken = false

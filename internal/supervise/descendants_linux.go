@@ -101,14 +101,17 @@ func signalDescendants(sig unix.Signal) (met int) {
 	return met
 }
 
-// isBelow reports whether a process is a descendant. The chain of its parents may change while it is followed: when one of
-// them has ended its child has another, and the chain is followed from the start again.
-func isBelow(pid int) bool {
-	self, at := os.Getpid(), pid
+// isBelow reports whether a process is a descendant.
+func isBelow(pid int) bool { return leadsTo(os.Getpid(), pid, parentOf) }
+
+// leadsTo reports whether the chain of a process's parents leads to root. It may change while it is followed: when one of them
+// has ended its child has another, and the chain is followed from the start again.
+func leadsTo(root, pid int, parentOf func(int) (int, bool)) bool {
+	at := pid
 	for range 1 << 12 {
 		parent, ok := parentOf(at)
 		switch {
-		case ok && parent == self:
+		case ok && parent == root:
 			return true
 		case ok && parent > 1:
 			at = parent

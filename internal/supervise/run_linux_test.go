@@ -75,3 +75,37 @@ func TestIsBelow(t *testing.T) {
 	testkit.Eventually(t, "the zombie is no descendant", func() bool { return !isBelow(cmd.Process.Pid) })
 	_ = cmd.Wait()
 }
+
+// TestLeadsTo: a chain of parents of which one ends while it is followed still leads to the root, from the start again.
+func TestLeadsTo(t *testing.T) {
+	const root, gone = 10, 0
+	type look struct{ pid, parent int }
+	for name, c := range map[string]struct {
+		looks []look // in this order
+		want  bool
+	}{
+		"a child":                             {[]look{{40, root}}, true},
+		"a grandchild":                        {[]look{{40, 30}, {30, root}}, true},
+		"a stranger":                          {[]look{{40, 30}, {30, 1}}, false},
+		"it has ended":                        {[]look{{40, gone}}, false},
+		"its parent has ended":                {[]look{{40, 30}, {30, gone}, {40, root}}, true},
+		"its parent has ended, and then it":   {[]look{{40, 30}, {30, gone}, {40, gone}}, false},
+		"its parent has ended, to init":       {[]look{{40, 30}, {30, gone}, {40, 1}}, false},
+		"two have ended, one after the other": {[]look{{40, 30}, {30, 20}, {20, gone}, {40, 30}, {30, gone}, {40, root}}, true},
+	} {
+		at := 0
+		got := leadsTo(root, 40, func(pid int) (int, bool) {
+			if at >= len(c.looks) || c.looks[at].pid != pid {
+				t.Fatalf("%s: look %d is at %d", name, at, pid)
+			}
+			at++
+			return c.looks[at-1].parent, c.looks[at-1].parent != gone
+		})
+		if got != c.want || at != len(c.looks) {
+			t.Errorf("%s: %v after %d looks", name, got, at)
+		}
+	}
+	if leadsTo(root, 40, func(pid int) (int, bool) { return 40 + 30 - pid, true }) {
+		t.Error("a circle leads to the root")
+	}
+}

@@ -111,7 +111,8 @@ func (w *waiting) watchDirectory() {
 	if w.store.dir != nil {
 		fd = w.store.dir.FD()
 	}
-	w.crowd = dirwatch.NewCrowd(fd)
+	// A release removes the lease, every other change renames the stage; that a claim has gone means nothing here.
+	w.crowd = dirwatch.NewCrowd(fd, w.store.name, w.store.stageName())
 }
 
 func (w *waiting) close() { w.crowd.Close() }
