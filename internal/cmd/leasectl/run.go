@@ -90,7 +90,7 @@ func (s *session) run(c *clikit.Call, o runOptions) error {
 	k.keeper = store.Keep(out, k.grace, k.events.keeper)
 	child, err := k.start(c.Args, s.lock)
 	if err != nil {
-		k.release(c)
+		_ = k.release(c) // why the command did not start is the answer
 		return err
 	}
 	return k.end(c, child.Run(signals, k.hold()))
@@ -213,7 +213,11 @@ func (k *keeping) end(c *clikit.Call, r supervise.Result) error {
 	if r.Lost != nil {
 		return clikit.Exiting(statusLost, lostError(r))
 	}
-	k.release(c)
+	if loss := k.release(c); loss != nil {
+		k.events.add(event{Event: "lost", Code: clikit.CodeOf(loss), Reason: loss.Error()})
+		return clikit.Exiting(statusLost, fmt.Errorf("the lease was lost while the command ran: %w; the command had ended by itself "+
+			"with status %d; status 124 is leasectl's own", loss, r.Status))
+	}
 	c.Exit(r.Status)
 	return nil
 }
@@ -228,7 +232,8 @@ func lostError(r supervise.Result) error {
 
 // release gives the lease back, after a renewal that is under way. It waits no longer than the lease lasts: what hangs then
 // is left to expire.
-func (k *keeping) release(c *clikit.Call) {
+// It returns the loss, when it finds the lease gone or another's: then the command did not run under it to the end.
+func (k *keeping) release(c *clikit.Call) error {
 	ctx, cancel := context.WithTimeout(context.Background(), max(k.keeper.Left(), time.Second))
 	defer cancel()
 	done := make(chan error, 1)
@@ -250,9 +255,14 @@ func (k *keeping) release(c *clikit.Call) {
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case clikit.CodeOf(err) == lease.CodeAbsent, clikit.CodeOf(err) == lease.CodeNotHolder:
+		return err
+	default:
 		c.Warn("the lease was not released, it expires by itself: %v", err)
 	}
+	return nil
 }
 
 func warn(c *clikit.Call, warnings []string) {
