@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"errors"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -76,7 +75,7 @@ func (s *Store) lookBeside(st *Status) error {
 func (s *Store) checkJournal() error {
 	f, err := s.dir.OpenOwned(s.journalName(), unix.O_RDONLY)
 	if err != nil {
-		if codeOfFile(err) == regfile.CodeNotRegular {
+		if codeIn(err) == regfile.CodeNotRegular {
 			return err
 		}
 		return nil
@@ -86,14 +85,6 @@ func (s *Store) checkJournal() error {
 		return s.journalFault(f, err)
 	}
 	return nil
-}
-
-func codeOfFile(err error) string {
-	var file *regfile.Error
-	if errors.As(err, &file) {
-		return file.Code
-	}
-	return ""
 }
 
 // InspectClaim says what the claim file is.
