@@ -43,6 +43,8 @@ var Codes = []Code{
 	{"not-broken", 1, "the file is readable, so it is not set aside"},
 	{"claim-mismatch", 1, "the claim that is there is not the one that was named"},
 	{"claim-changed", 1, "the claim was replaced while it was being cleared; nothing was removed"},
+	{"owner-pid-implausible", 1, "the named owner's pid is no process's, a thread's, a zombie's, or that of the system's first process"},
+	{"owner-start-key-unreadable", 1, "when the named owner started cannot be read here, so that it could not be told from another process later"},
 	{"interrupted", 1, "a signal ended the wait; nothing was changed (the status is 128 + the signal's number)"},
 
 	{"renewal-overdue", 1, "`run` could not renew the lease in time and ended the command (status 124)"},

@@ -33,6 +33,9 @@ func parts() map[string]testkit.Part {
 		"boot":       withAForeignBootID,
 		"mixed":      withMixedTimeNamespaces,
 		"same pid":   withTheSamePidOutside,
+		"owner":      owner,
+		"foster":     foster,
+		"no proc":    withoutProc,
 		"no keys":    func([]string) error { return noKeys() },
 	}
 }
@@ -82,7 +85,7 @@ func keyOf(args []string) error {
 		if err != nil {
 			return err
 		}
-		key, err := mint(pid)
+		key, err := newView().mint(pid)
 		if err != nil {
 			return err
 		}

@@ -55,7 +55,7 @@ func Self() (Identity, error) {
 		hostname = ""
 	}
 	id := Identity{PID: os.Getpid(), Hostname: hostname}
-	id.StartKey, err = mint(id.PID)
+	id.StartKey, err = newView().mint(id.PID)
 	return id, err
 }
 
@@ -63,5 +63,5 @@ func Self() (Identity, error) {
 // a single kernel mounts (regfile's Dir.IsLocal): then another boot's owners are gone with that boot.
 func Judge(rec Identity, local bool) Verdict {
 	key := ParseKey(rec.StartKey)
-	return decide(rec, key, observe(rec, key), local)
+	return decide(rec, key, newView().observe(rec, key), local)
 }
