@@ -36,7 +36,7 @@ func decide(rec Identity, key Key, f facts, local bool) Verdict {
 		return decideLegacy(rec, key, f)
 	case SchemeLegacyPS:
 		return Verdict{Uncertain, "its start key is a text of ps, which depends on locale and time zone"}
-	case SchemeOtherSystem:
+	case SchemeDarwin, SchemeFreeBSD:
 		return Verdict{Uncertain, "its start key was made on another operating system"}
 	}
 	return Verdict{Uncertain, "its start key is not recognised"}

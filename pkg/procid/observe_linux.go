@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -161,7 +160,7 @@ func bootID() string {
 	}
 	b, err := os.ReadFile(file)
 	text := strings.TrimSuffix(string(b), "\n")
-	if err != nil || !regexp.MustCompile(`^`+uuidPattern+`$`).MatchString(text) {
+	if err != nil || !isUUID(text) {
 		return weakBoot
 	}
 	return text
@@ -218,9 +217,11 @@ func parseStat(text string) (stat, error) {
 // observe gathers the facts that decide needs for this record, and no others.
 func (v view) observe(rec Identity, key Key) facts {
 	f := facts{Boot: weakBoot}
-	f.Hostname, _ = os.Hostname()
 	if key.Scheme != SchemeLinux && key.Scheme != SchemeLegacyTicks {
 		return f
+	}
+	if key.Boot != v.boot {
+		f.Hostname, _ = os.Hostname() // in a key of this boot it means nothing
 	}
 	if v.noKeys != nil {
 		f.Unusable = "it cannot be compared: " + v.noKeys.Error()

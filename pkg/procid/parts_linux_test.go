@@ -33,6 +33,7 @@ func parts() map[string]testkit.Part {
 		"boot":       withAForeignBootID,
 		"mixed":      withMixedTimeNamespaces,
 		"same pid":   withTheSamePidOutside,
+		"renamed":    renamed,
 		"owner":      owner,
 		"foster":     foster,
 		"no proc":    withoutProc,

@@ -61,7 +61,6 @@ func Self() (Identity, error) {
 
 // Judge says whether the process on record lives. local tells whether the file that records it is on a filesystem that
 // a single kernel mounts (regfile's Dir.IsLocal): then another boot's owners are gone with that boot.
-func Judge(rec Identity, local bool) Verdict {
-	key := ParseKey(rec.StartKey)
-	return decide(rec, key, newView().observe(rec, key), local)
-}
+//
+// Who judges many uses an Observer.
+func Judge(rec Identity, local bool) Verdict { return NewObserver().Judge(rec, local) }
