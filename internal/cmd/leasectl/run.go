@@ -39,9 +39,10 @@ func runVerb(s *session) *clikit.Verb {
 renews at half of the duration, and releases when the command ends. When the lease is lost the command is ended, with
 all it started, before the lease's end: SIGTERM, then SIGKILL.
 
-The command runs as without leasectl: same terminal, same standard streams, its own exit status (128 + N after signal
-N). Statuses of leasectl's own: 124 the lease was lost, 125 refused or failed before the command started, 126 it cannot
-be executed, 127 there is no such program; the last line on standard error then says so.
+The command runs as without leasectl: same terminal, same standard streams, its own exit status. When a signal N ended it,
+leasectl ends by that signal too, and a shell shows 128 + N. Statuses of leasectl's own: 124 the lease was lost, 125 refused
+or failed before the command started, 126 it cannot be executed, 127 there is no such program; the last line on standard
+error then says so.
 
 Example: the line for a launch script, which starts on the morning after a crash too
 
@@ -219,6 +220,9 @@ func (k *keeping) end(c *clikit.Call, r supervise.Result) error {
 			"with status %d; status 124 is leasectl's own", loss, r.Status))
 	}
 	c.Exit(r.Status)
+	if r.Signal != 0 {
+		c.ExitBy(r.Signal)
+	}
 	return nil
 }
 
