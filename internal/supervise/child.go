@@ -58,6 +58,8 @@ type Child struct {
 	stopped chan unix.Signal
 	none    chan struct{} // closed when this process has no children left
 
+	strangers strangers
+
 	mu     sync.Mutex
 	status unix.WaitStatus
 }
@@ -81,6 +83,8 @@ func launch(path string, c Command, extra ...*os.File) (*Child, error) {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: see Child
+		becomeSubreaper()
+		child.strangers = noteStrangers()
 		var err error
 		child.PID, err = fork(path, c, extra)
 		started <- err
@@ -117,7 +121,6 @@ func startError(name string, err error) *StartError {
 }
 
 func fork(path string, c Command, extra []*os.File) (int, error) {
-	becomeSubreaper()
 	p, err := os.StartProcess(path, c.Argv, &os.ProcAttr{
 		Env:   c.Env,
 		Files: append([]*os.File{os.Stdin, os.Stdout, os.Stderr}, extra...),

@@ -61,18 +61,18 @@ func TestIsBelow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, pid := range []int{cmd.Process.Pid, grandchild} {
-		if !isBelow(pid) {
+		if !strangers(nil).isBelow(pid) {
 			t.Errorf("%d is not below", pid)
 		}
 	}
 	for _, pid := range []int{os.Getpid(), os.Getppid(), 1, 2, 1 << 22} {
-		if isBelow(pid) {
+		if strangers(nil).isBelow(pid) {
 			t.Errorf("%d is below", pid)
 		}
 	}
 	_ = unix.Kill(grandchild, unix.SIGKILL)
 	_ = cmd.Process.Kill()
-	testkit.Eventually(t, "the zombie is no descendant", func() bool { return !isBelow(cmd.Process.Pid) })
+	testkit.Eventually(t, "the zombie is no descendant", func() bool { return !strangers(nil).isBelow(cmd.Process.Pid) })
 	_ = cmd.Wait()
 }
 
