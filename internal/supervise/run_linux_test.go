@@ -37,6 +37,16 @@ func TestRunWaitsForTheChildOnly(t *testing.T) {
 	}
 }
 
+// TestStartingNeedsAProcess: where the system has none to give, nothing is said of the program.
+func TestStartingNeedsAProcess(t *testing.T) {
+	testkit.NeedRoot(t)
+	t.Parallel()
+	const line = "true start true: EAGAIN (resource temporarily unavailable)\n"
+	if out, _ := play(t, t.TempDir(), "starved"); out != line+line {
+		t.Errorf("it said %q", out)
+	}
+}
+
 // TestStaleStop: a wrapper does not stop for a child that has been continued meanwhile, as when one signal stops both and
 // another continues both. One that stopped would hang here.
 func TestStaleStop(t *testing.T) {
