@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 		"headless":     headless,
 		"held":         held,
 		"starved":      starved,
+		"early":        early,
 	})
 }
 
@@ -121,4 +122,16 @@ func starved() {
 		var failed *StartError
 		fmt.Println(errors.As(err, &failed) && failed.Status == 125 && failed.ErrorCode() == "io", err)
 	}
+}
+
+// early SIGNAL: the wrapper alone gets the signal, before there is a child, which would sleep for a while. It prints the result.
+func early() {
+	signals := Catch()
+	runtime.LockOSThread()
+	if err := unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SignalNum(os.Args[1])); err != nil {
+		panic(err)
+	}
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
+	child := start([]string{"sleep", "3"})
+	fmt.Println("status", child.Run(signals, Hold{Check: func() {}}).Status)
 }

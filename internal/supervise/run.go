@@ -23,9 +23,17 @@ type Result struct {
 	Leftover int         // descendants that were left alone or, after a loss, could not be ended
 }
 
-// Run waits for the child to end, passes signals on, and ends it when the hold is lost.
+// Run waits for the child to end, passes signals on, and ends it when the hold is lost. What had arrived before it is passed on
+// wherever it came from: the terminal may have sent it to a group in which there was no child yet.
 func (c *Child) Run(signals *Signals, hold Hold) Result {
 	var check check
+	for _, sig := range signals.Arrived() {
+		if sig == unix.SIGCONT {
+			check.begin(hold, c.isStopped())
+		} else if forward(sig, noTerminal) {
+			c.Signal(sig)
+		}
+	}
 	for {
 		select {
 		case <-c.exited:

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"holdfast/internal/testkit"
+	"holdfast/internal/testkit/pty"
 )
 
 // TestRunWaitsForTheChildOnly: a run is over when the child is; what it has left behind is counted, let alone, and no zombie
@@ -53,6 +54,21 @@ func TestStaleStop(t *testing.T) {
 	t.Parallel()
 	if out, _ := play(t, t.TempDir(), "stale-stop"); out != "0\n" {
 		t.Errorf("it said %q", out)
+	}
+}
+
+// TestSignalBeforeTheChild: what the wrapper got before it had a child, and looked at after that, is the child's, in front of a
+// terminal too, which has sent it to nobody else.
+func TestSignalBeforeTheChild(t *testing.T) {
+	for name, status := range map[string]string{"SIGINT": "130", "SIGQUIT": "131", "SIGHUP": "129", "SIGTERM": "143"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := pty.Start(t, exec.Command("early", name), 24, 80)
+			p.Expect("status " + status + "\r\n")
+			if out, _ := play(t, t.TempDir(), "early", name); out != "status "+status+"\n" {
+				t.Errorf("without a terminal: %q", out)
+			}
+		})
 	}
 }
 
