@@ -61,6 +61,16 @@ func (e *interrupted) ExitStatus() int {
 	return statusRefused
 }
 
+// InterruptOf is the signal that an error tells of; 0 when it is no interrupt.
+func InterruptOf(err error) syscall.Signal {
+	var e *interrupted
+	if errors.As(err, &e) {
+		s, _ := e.signal.(syscall.Signal)
+		return s
+	}
+	return 0
+}
+
 // CodeOf is the stable code of an error; one without a code is a bug.
 func CodeOf(err error) string {
 	var coded interface{ ErrorCode() string }

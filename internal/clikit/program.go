@@ -49,7 +49,8 @@ type Call struct {
 	Context context.Context // ended by a signal, for a verb that mutates
 	Args    []string
 	printer
-	raw bool
+	raw    bool
+	signal unix.Signal // by which the program is to end; 0 for none
 }
 
 // Emit prints one object. When it fails the verb returns the error; Undeliverable tells whether there is something to
@@ -79,6 +80,10 @@ func (c *Call) Textual() bool { return c.format == Text }
 // Exit makes status the call's exit status.
 func (c *Call) Exit(status int) { c.status = status }
 
+// ExitBy makes the program end by a signal at its very end, for which shells show 128 + N; where that cannot be, it exits with
+// that status.
+func (c *Call) ExitBy(sig unix.Signal) { c.status, c.signal = 128+int(sig), sig }
+
 // Progress says on standard error what is being waited for, when a person is there to read it.
 func (c *Call) Progress(format string, args ...any) {
 	if IsTerminal(2) {
@@ -102,17 +107,25 @@ type run struct {
 	failed int      // the status of every refusal of the verb, 0 for its code's own
 }
 
-// Main runs the program and returns its exit status.
-func (p *Program) Main(env Env) (status int) {
+// Main runs the program and returns its exit status, unless a signal is to end the process.
+func (p *Program) Main(env Env) int {
 	r := &run{Program: p, env: env}
-	r.call.printer = printer{tool: p.Name, op: "", observed: env.Observed}
+	status := r.main()
+	if r.call.signal != 0 {
+		dieOf(r.call.signal)
+	}
+	return status
+}
+
+func (r *run) main() (status int) {
+	r.call.printer = printer{tool: r.Name, op: "", observed: r.env.Observed}
 	defer func() {
 		if v := recover(); v != nil {
 			fmt.Fprintf(os.Stderr, "%s\n", debug.Stack())
 			status = r.refuse(fmt.Errorf("bug, please report it: %v", v))
 		}
 	}()
-	args := env.Args
+	args := r.env.Args
 	if i := slices.Index(args, "--"); i >= 0 {
 		args, r.rest = args[:i], args[i+1:]
 	}
@@ -170,6 +183,9 @@ func (r *run) refuse(err error) int {
 	var own interface{ ExitStatus() int }
 	switch {
 	case errors.As(err, &own):
+		if i, is := own.(*interrupted); is {
+			r.call.signal = InterruptOf(i)
+		}
 		return own.ExitStatus()
 	case r.failed != 0:
 		return r.failed

@@ -7,9 +7,13 @@ package losstest
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 
 	"holdfast/internal/clikit"
 	"holdfast/internal/cmd/leasectl"
@@ -36,4 +40,32 @@ func part(f func() error) func() {
 			os.Exit(1)
 		}
 	}
+}
+
+// TestThreadsOfOtherTestsEnd: a scene's wrapper lives on when threads end on which other tests had become locked. Whether one
+// of them is the thread that started the wrapper is luck, hence the scenes.
+func TestThreadsOfOtherTestsEnd(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		t.Run("", func(t *testing.T) {
+			s := newScene(t)
+			end := filepath.Join(s.evidence, "end")
+			s.run("sh", "-c", `stamp child & until test -e "$0"; do sleep 0.05; done; kill $!; exit 7`, end)
+			endThreads(50)
+			s.must(os.WriteFile(end, nil, 0o666))
+			s.unharmed(7)
+		})
+	}
+}
+
+// endThreads ends so many threads.
+func endThreads(n int) {
+	var ending sync.WaitGroup
+	for range n {
+		ending.Go(func() {
+			runtime.LockOSThread()
+			_ = unix.Nanosleep(&unix.Timespec{Nsec: 1e7}, nil) // so that each needs one of its own
+		})
+	}
+	ending.Wait()
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -97,6 +98,9 @@ func (s *scene) start(prefix []string, command ...string) {
 	errs, err := os.Create(filepath.Join(s.evidence, "stderr"))
 	s.must(err)
 	s.wrapper.Stderr = errs
+	// The parent-death signal comes with the end of the thread that started the wrapper, and some tests end threads. This one
+	// is the test's own from now on, and ends with it.
+	runtime.LockOSThread()
 	s.must(s.wrapper.Start())
 	s.must(errs.Close())
 	s.ended = make(chan struct{})

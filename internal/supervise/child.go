@@ -7,9 +7,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"holdfast/pkg/regfile"
 )
 
 // Command is what to run. Argv[0] is looked up on PATH unless it has a slash.
@@ -21,14 +24,17 @@ type Command struct {
 // StartError says that the command never ran.
 type StartError struct {
 	Name   string
-	Status int // 127 when there is no such program, else 126
+	Status int // 127 when there is no such program, 126 when it cannot be executed, 125 when it was not even tried
 	Err    error
 }
 
 // ErrorCode is the stable code.
 func (e *StartError) ErrorCode() string {
-	if e.Status == statusNotFound {
+	switch e.Status {
+	case statusNotFound:
 		return "command-not-found"
+	case statusNotTried:
+		return regfile.CodeIO
 	}
 	return "command-not-executable"
 }
@@ -37,14 +43,18 @@ func (e *StartError) ErrorCode() string {
 func (e *StartError) Unwrap() error { return e.Err }
 
 func (e *StartError) Error() string {
-	if e.Status == statusNotFound {
+	switch e.Status {
+	case statusNotFound:
 		return e.Name + ": no such program"
+	case statusNotTried:
+		return "start " + e.Name + ": " + regfile.Errno(e.Err)
 	}
 	return e.Name + " cannot be executed: " + e.Err.Error()
 }
 
 // The statuses of coreutils' timeout for a command that cannot be run.
 const (
+	statusNotTried      = 125
 	statusCannotExecute = 126
 	statusNotFound      = 127
 )
@@ -57,6 +67,8 @@ type Child struct {
 	exited  chan struct{}
 	stopped chan unix.Signal
 	none    chan struct{} // closed when this process has no children left
+
+	strangers strangers
 
 	mu     sync.Mutex
 	status unix.WaitStatus
@@ -81,6 +93,8 @@ func launch(path string, c Command, extra ...*os.File) (*Child, error) {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: see Child
+		becomeSubreaper()
+		child.strangers = noteStrangers()
 		var err error
 		child.PID, err = fork(path, c, extra)
 		started <- err
@@ -108,16 +122,26 @@ func lookUp(name string) (string, error) {
 	return path, err
 }
 
+// startError tells by the system's error whose failure it is. That there is no process, no memory or no descriptor to be had
+// says nothing of the program.
 func startError(name string, err error) *StartError {
 	e := &StartError{Name: name, Status: statusCannotExecute, Err: err}
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
+	var no unix.Errno
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound):
 		e.Status = statusNotFound
+	case errors.As(err, &no) && slices.Contains([]unix.Errno{unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE}, no):
+		e.Status = statusNotTried
 	}
 	return e
 }
 
+// notTried is the error of a wrapper that has itself failed.
+func notTried(name string, err error) *StartError {
+	return &StartError{Name: name, Status: statusNotTried, Err: err}
+}
+
 func fork(path string, c Command, extra []*os.File) (int, error) {
-	becomeSubreaper()
 	p, err := os.StartProcess(path, c.Argv, &os.ProcAttr{
 		Env:   c.Env,
 		Files: append([]*os.File{os.Stdin, os.Stdout, os.Stderr}, extra...),

@@ -8,17 +8,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// signalChildren signals every child of this process that has not ended, orphans that fell to it included, and returns how
-// many it has signalled; on a kernel that does not list children, none. It takes microseconds, where a look at all of /proc
+// signalChildren signals every child of this process that has not ended, orphans that fell to it included and strangers not,
+// and returns how many it has signalled; on a kernel that does not list children, none. It takes microseconds, where a look at all of /proc
 // takes milliseconds: a process that forks and ends, and whose child does so again, is met by nothing slower.
-func signalChildren(sig unix.Signal) (met int) {
+func (s strangers) signalChildren(sig unix.Signal) (met int) {
 	self := strconv.Itoa(os.Getpid())
 	list, err := os.ReadFile("/proc/self/task/" + self + "/children") // orphans fall to the first thread
 	if err != nil {
 		return 0
 	}
 	for _, field := range bytes.Fields(list) {
-		if pid, err := strconv.Atoi(string(field)); err == nil && signalChild(pid, sig) {
+		pid, err := strconv.Atoi(string(field))
+		if err != nil {
+			continue
+		}
+		if _, noted := s[pid]; noted && s.has(pid, statOf(pid)) {
+			continue
+		}
+		if signalChild(pid, sig) {
 			met++
 		}
 	}

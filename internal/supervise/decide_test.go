@@ -125,7 +125,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestStartError: 127 says that there is no such program, 126 every other reason why it cannot be executed.
+// TestStartError: 127 says that there is no such program, 125 that the system had nothing to start one with, 126 every other
+// reason why it cannot be executed.
 func TestStartError(t *testing.T) {
 	for _, c := range []struct {
 		err    error
@@ -141,6 +142,10 @@ func TestStartError(t *testing.T) {
 		{unix.ENOEXEC, 126, "command-not-executable"},
 		{unix.E2BIG, 126, "command-not-executable"},
 		{unix.ETXTBSY, 126, "command-not-executable"},
+		{&fs.PathError{Op: "fork/exec", Path: "x", Err: unix.EAGAIN}, 125, "io"},
+		{unix.ENOMEM, 125, "io"},
+		{unix.EMFILE, 125, "io"},
+		{unix.ENFILE, 125, "io"},
 	} {
 		e := startError("x", fmt.Errorf("wrapped: %w", c.err))
 		if e.Status != c.status || e.ErrorCode() != c.code {

@@ -9,8 +9,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descendants are the pids of every process below this one. Zombies are left out: they are only waited for.
-func descendants() []int {
+// strangers are processes below this one that the command did not start, by pid, with their start times: pids are used again. A
+// shell that executes the wrapper in its own place leaves its jobs to it.
+type strangers map[int]string
+
+// noteStrangers notes everything that is below this process.
+func noteStrangers() strangers {
+	var info unix.Siginfo
+	if unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) == unix.ECHILD {
+		return nil // the usual case costs no look at all of /proc
+	}
+	noted := strangers{}
+	for _, pid := range noted.descendants() {
+		if fields := statOf(pid); len(fields) > statStart {
+			noted[pid] = fields[statStart]
+		}
+	}
+	return noted
+}
+
+// has reports whether the process with this /proc/PID/stat is one of them.
+func (s strangers) has(pid int, fields []string) bool {
+	start, noted := s[pid]
+	return noted && len(fields) > statStart && fields[statStart] == start
+}
+
+// descendants are the pids of every process below this one, but for strangers and what is below them. Zombies are left out:
+// they are only waited for.
+func (s strangers) descendants() []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
@@ -18,7 +44,7 @@ func descendants() []int {
 	parents := map[int]int{}
 	for _, e := range entries {
 		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			if parent, ok := parentOf(pid); ok {
+			if parent, ok := s.parentOf(pid); ok {
 				parents[pid] = parent
 			}
 		}
@@ -43,11 +69,14 @@ func below(root int, parents map[int]int) (found []int) {
 }
 
 // parentOf is the parent of a process that has not ended. One whose first thread has ended looks like a zombie, and lives as
-// long as another thread does.
-func parentOf(pid int) (int, bool) {
+// long as another thread does. A stranger is nobody's child.
+func (s strangers) parentOf(pid int) (int, bool) {
 	fields := statOf(pid)
 	if len(fields) <= statThreads || fields[statState] == "X" || fields[statState] == "Z" && fields[statThreads] == "1" {
 		return 0, false
+	}
+	if s.has(pid, fields) {
+		return 0, true
 	}
 	parent, err := strconv.Atoi(fields[statParent])
 	return parent, err == nil
@@ -58,6 +87,7 @@ const (
 	statState   = 0
 	statParent  = 1
 	statThreads = 17
+	statStart   = 19
 )
 
 // statOf is /proc/PID/stat from the state on; nothing when there is no such process.
@@ -84,8 +114,8 @@ func (c *Child) isStopped() bool {
 
 // signalDescendants signals every descendant. The pid is pinned before its parents are looked at again, so that no
 // stranger who has got a freed pid is hit. It returns how many it has signalled.
-func signalDescendants(sig unix.Signal) (met int) {
-	for _, pid := range descendants() {
+func (s strangers) signalDescendants(sig unix.Signal) (met int) {
+	for _, pid := range s.descendants() {
 		fd, err := unix.PidfdOpen(pid, 0)
 		if err == unix.ENOSYS && unix.Kill(pid, sig) == nil {
 			met++
@@ -93,7 +123,7 @@ func signalDescendants(sig unix.Signal) (met int) {
 		if err != nil {
 			continue
 		}
-		if isBelow(pid) && unix.PidfdSendSignal(fd, sig, nil, 0) == nil {
+		if s.isBelow(pid) && unix.PidfdSendSignal(fd, sig, nil, 0) == nil {
 			met++
 		}
 		unix.Close(fd)
@@ -102,7 +132,7 @@ func signalDescendants(sig unix.Signal) (met int) {
 }
 
 // isBelow reports whether a process is a descendant.
-func isBelow(pid int) bool { return leadsTo(os.Getpid(), pid, parentOf) }
+func (s strangers) isBelow(pid int) bool { return leadsTo(os.Getpid(), pid, s.parentOf) }
 
 // leadsTo reports whether the chain of a process's parents leads to root. It may change while it is followed: when one of them
 // has ended its child has another, and the chain is followed from the start again.

@@ -8,7 +8,8 @@
 //   - When the wrapper is killed by SIGKILL the child is killed too (Linux and FreeBSD).
 //   - End ends the child and every descendant: SIGTERM to the child, half the grace later SIGTERM to all that remain,
 //     then SIGKILL, and reaping until none is left (Linux: the wrapper is a child subreaper, so that daemonised ones
-//     count).
+//     count). What was below the wrapper before the command, as the jobs of a shell that has executed the wrapper in its
+//     own place, is not the command's: it is neither signalled nor counted.
 //   - An ordinary exit is the process's, never a pipe's: a descendant that keeps standard output open delays nothing.
 //
 // A process whose pid has to be known, or recorded, before the command runs is started with StartWaiting: the wrapper's own binary
@@ -20,6 +21,7 @@
 //     daemon starts on the child's behalf (docker, tmux, systemd-run) is no descendant, nor is an orphan in another pid
 //     namespace before its init ends.
 //   - A stopped wrapper acts on nothing.
+//   - What such a job of the shell's starts later, and leaves behind when it ends, falls to the wrapper like the command's.
 //   - On other systems than Linux, descendants are neither found nor counted: End reaches the child.
 //   - A signal that was ignored at the start stays ignored for SIGINT and SIGHUP, which the Go runtime tells; SIGQUIT goes
 //     with SIGINT, as shells set them together. Of others it is not known.

@@ -1,10 +1,12 @@
 package supervise
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +28,8 @@ func TestMain(m *testing.M) {
 		"stale-stop":   staleStop,
 		"headless":     headless,
 		"held":         held,
+		"starved":      starved,
+		"early":        early,
 	})
 }
 
@@ -92,4 +96,42 @@ func headless() {
 		}
 	}()
 	_, _, _ = unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
+}
+
+// starved starts a command, and then a trampoline for it, as a user who may not have another process.
+func starved() {
+	var threads sync.WaitGroup
+	for range 20 { // of the runtime, which ends a program that cannot have one
+		threads.Go(func() {
+			runtime.LockOSThread()
+			_ = unix.Nanosleep(&unix.Timespec{Nsec: 1e7}, nil)
+			runtime.UnlockOSThread()
+		})
+	}
+	threads.Wait()
+	if err := testkit.Become(testkit.Nobody); err != nil {
+		panic(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: 1, Max: 1}); err != nil {
+		panic(err)
+	}
+	c := Command{Argv: []string{"true"}, Env: os.Environ()}
+	_, err := Start(c)
+	_, held := StartWaiting(c, "")
+	for _, err := range []error{err, held} {
+		var failed *StartError
+		fmt.Println(errors.As(err, &failed) && failed.Status == 125 && failed.ErrorCode() == "io", err)
+	}
+}
+
+// early SIGNAL: the wrapper alone gets the signal, before there is a child, which would sleep for a while. It prints the result.
+func early() {
+	signals := Catch()
+	runtime.LockOSThread()
+	if err := unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SignalNum(os.Args[1])); err != nil {
+		panic(err)
+	}
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
+	child := start([]string{"sleep", "3"})
+	fmt.Println("status", child.Run(signals, Hold{Check: func() {}}).Status)
 }

@@ -23,9 +23,17 @@ type Result struct {
 	Leftover int         // descendants that were left alone or, after a loss, could not be ended
 }
 
-// Run waits for the child to end, passes signals on, and ends it when the hold is lost.
+// Run waits for the child to end, passes signals on, and ends it when the hold is lost. What had arrived before it is passed on
+// wherever it came from: the terminal may have sent it to a group in which there was no child yet.
 func (c *Child) Run(signals *Signals, hold Hold) Result {
 	var check check
+	for _, sig := range signals.Arrived() {
+		if sig == unix.SIGCONT {
+			check.begin(hold, c.isStopped())
+		} else if forward(sig, noTerminal) {
+			c.Signal(sig)
+		}
+	}
 	for {
 		select {
 		case <-c.exited:
@@ -110,7 +118,7 @@ func (c *Child) leftover() int {
 	case <-c.none:
 		return 0
 	default:
-		return len(descendants())
+		return len(c.strangers.descendants())
 	}
 }
 
@@ -122,6 +130,7 @@ func (c *Child) endLost(lost error, hold Hold) Result {
 
 const (
 	reapRound    = 2 * time.Millisecond
+	lookRound    = 20 * time.Millisecond
 	chaseRounds  = 1000            // of children between two looks at all descendants
 	leastReaping = 2 * time.Second // also when the grace is over: leaving something running is worse than being late
 )
@@ -137,8 +146,8 @@ func (c *Child) End(grace time.Duration, note func(event string, n int)) int {
 		if c.gone(started.Add(grace / 2)) {
 			return 0
 		}
-		met := signalDescendants(unix.SIGTERM)
-		signalDescendants(unix.SIGCONT)
+		met := c.strangers.signalDescendants(unix.SIGTERM)
+		c.strangers.signalDescendants(unix.SIGCONT)
 		note("terminating", met)
 		if c.gone(started.Add(grace * 3 / 4)) {
 			return 0
@@ -149,9 +158,9 @@ func (c *Child) End(grace time.Duration, note func(event string, n int)) int {
 	// Each round finds what was forked since the last one; a killed parent's children fall to this process.
 	for giveUp := time.Now().Add(max(grace/4, leastReaping)); !c.gone(time.Now().Add(reapRound)); c.kill() {
 		if time.Now().After(giveUp) {
-			return len(descendants())
+			return len(c.strangers.descendants())
 		}
-		for n := 0; n < chaseRounds && signalChildren(unix.SIGKILL) > 0; n++ {
+		for n := 0; n < chaseRounds && c.strangers.signalChildren(unix.SIGKILL) > 0; n++ {
 		}
 	}
 	return 0
@@ -159,17 +168,38 @@ func (c *Child) End(grace time.Duration, note func(event string, n int)) int {
 
 // kill sends SIGKILL to everything and returns how many descendants it met.
 func (c *Child) kill() int {
-	met := signalDescendants(unix.SIGKILL)
+	met := c.strangers.signalDescendants(unix.SIGKILL)
 	c.Signal(unix.SIGKILL)
 	return met
 }
 
 // gone waits until the child and every descendant have ended, at most until the deadline.
 func (c *Child) gone(deadline time.Time) bool {
+	if len(c.strangers) > 0 {
+		return c.goneAmongStrangers(deadline)
+	}
 	select {
 	case <-c.none:
 		return true
 	case <-time.After(time.Until(deadline)):
 		return false
 	}
+}
+
+// goneAmongStrangers is gone where other children live on, so that there is nothing to wait for but what /proc shows.
+func (c *Child) goneAmongStrangers(deadline time.Time) bool {
+	select {
+	case <-c.exited:
+	case <-c.none:
+		return true
+	case <-time.After(time.Until(deadline)):
+		return false
+	}
+	for len(c.strangers.descendants()) > 0 {
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(min(lookRound, time.Until(deadline)))
+	}
+	return true
 }

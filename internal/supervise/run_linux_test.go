@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"holdfast/internal/testkit"
+	"holdfast/internal/testkit/pty"
 )
 
 // TestRunWaitsForTheChildOnly: a run is over when the child is; what it has left behind is counted, let alone, and no zombie
@@ -37,12 +38,37 @@ func TestRunWaitsForTheChildOnly(t *testing.T) {
 	}
 }
 
+// TestStartingNeedsAProcess: where the system has none to give, nothing is said of the program.
+func TestStartingNeedsAProcess(t *testing.T) {
+	testkit.NeedRoot(t)
+	t.Parallel()
+	const line = "true start true: EAGAIN (resource temporarily unavailable)\n"
+	if out, _ := play(t, t.TempDir(), "starved"); out != line+line {
+		t.Errorf("it said %q", out)
+	}
+}
+
 // TestStaleStop: a wrapper does not stop for a child that has been continued meanwhile, as when one signal stops both and
 // another continues both. One that stopped would hang here.
 func TestStaleStop(t *testing.T) {
 	t.Parallel()
 	if out, _ := play(t, t.TempDir(), "stale-stop"); out != "0\n" {
 		t.Errorf("it said %q", out)
+	}
+}
+
+// TestSignalBeforeTheChild: what the wrapper got before it had a child, and looked at after that, is the child's, in front of a
+// terminal too, which has sent it to nobody else.
+func TestSignalBeforeTheChild(t *testing.T) {
+	for name, status := range map[string]string{"SIGINT": "130", "SIGQUIT": "131", "SIGHUP": "129", "SIGTERM": "143"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := pty.Start(t, exec.Command("early", name), 24, 80)
+			p.Expect("status " + status + "\r\n")
+			if out, _ := play(t, t.TempDir(), "early", name); out != "status "+status+"\n" {
+				t.Errorf("without a terminal: %q", out)
+			}
+		})
 	}
 }
 
@@ -61,18 +87,18 @@ func TestIsBelow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, pid := range []int{cmd.Process.Pid, grandchild} {
-		if !isBelow(pid) {
+		if !strangers(nil).isBelow(pid) {
 			t.Errorf("%d is not below", pid)
 		}
 	}
 	for _, pid := range []int{os.Getpid(), os.Getppid(), 1, 2, 1 << 22} {
-		if isBelow(pid) {
+		if strangers(nil).isBelow(pid) {
 			t.Errorf("%d is below", pid)
 		}
 	}
 	_ = unix.Kill(grandchild, unix.SIGKILL)
 	_ = cmd.Process.Kill()
-	testkit.Eventually(t, "the zombie is no descendant", func() bool { return !isBelow(cmd.Process.Pid) })
+	testkit.Eventually(t, "the zombie is no descendant", func() bool { return !strangers(nil).isBelow(cmd.Process.Pid) })
 	_ = cmd.Wait()
 }
 

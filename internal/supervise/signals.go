@@ -50,6 +50,22 @@ func Ends(sig os.Signal) bool {
 	return ok && (slices.Contains(passed, s) || slices.Contains(terminal, s))
 }
 
+// Arrived are the signals that have come and that nobody has taken yet. What the runtime has of them counts: it gives out all
+// that it has before a Stop of any channel returns.
+func (s *Signals) Arrived() (all []unix.Signal) {
+	out := make(chan os.Signal, 1)
+	signal.Notify(out, unix.SIGPIPE)
+	signal.Stop(out)
+	for {
+		select {
+		case sig := <-s.caught:
+			all = append(all, sig.(unix.Signal))
+		default:
+			return all
+		}
+	}
+}
+
 // Suspend does with a wrapper that has no child yet what Ctrl-Z does with other programs, when that is the signal. It
 // returns when somebody has continued it. SIGTTOU is not caught, and stops like an uncaught SIGTSTP: not where no shell is
 // there to continue.

@@ -38,17 +38,17 @@ func StartWaiting(c Command, pidVariable string) (*Waiting, error) {
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, startError(c.Argv[0], err)
+		return nil, notTried(c.Argv[0], err)
 	}
 	gateOut, gateIn, err := os.Pipe()
 	if err != nil {
-		return nil, startError(c.Argv[0], err)
+		return nil, notTried(c.Argv[0], err)
 	}
 	defer gateOut.Close()
 	faultOut, faultIn, err := os.Pipe()
 	if err != nil {
 		gateIn.Close()
-		return nil, startError(c.Argv[0], err)
+		return nil, notTried(c.Argv[0], err)
 	}
 	defer faultIn.Close()
 	jump := Command{
@@ -59,7 +59,7 @@ func StartWaiting(c Command, pidVariable string) (*Waiting, error) {
 	if err != nil {
 		gateIn.Close()
 		faultOut.Close()
-		return nil, startError(c.Argv[0], err)
+		return nil, notTried(c.Argv[0], err)
 	}
 	return &Waiting{child: child, name: c.Argv[0], gate: gateIn, fault: faultOut}, nil
 }
@@ -73,11 +73,11 @@ func (w *Waiting) Go() (*Child, error) {
 	_, err := w.gate.Write([]byte{1})
 	w.gate.Close()
 	if err != nil {
-		return nil, startError(w.name, err)
+		return nil, notTried(w.name, err)
 	}
 	text, err := io.ReadAll(w.fault) // its end is the exec: the descriptor does not survive that
 	if err != nil {
-		return nil, startError(w.name, err)
+		return nil, notTried(w.name, err)
 	}
 	if len(text) > 0 {
 		<-w.child.exited

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/itchyny/gojq"
@@ -59,7 +60,7 @@ func ScriptCondition(cond string) (bool, error) {
 	return holds, nil
 }
 
-// exits N COMMAND [ARG…]: the command must end with status N.
+// exits N COMMAND [ARG…]: the command must end with status N, or with signal N - 128, as a shell sees it.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits N COMMAND [ARG…]")
@@ -71,13 +72,21 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
-		got = exit.ExitCode()
+		got = StatusOf(exit.ProcessState)
 	case err != nil:
 		ts.Fatalf("%v", err)
 	}
 	if got != want {
 		ts.Fatalf("exit status %d, want %d\nstdout: %s\nstderr: %s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
 	}
+}
+
+// StatusOf is the status of a process that has ended as a shell shows it: 128 + N after signal N.
+func StatusOf(ended *os.ProcessState) int {
+	if ws := ended.Sys().(syscall.WaitStatus); ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return ended.ExitCode()
 }
 
 // jq [-s] EXPR FILE: EXPR must give something other than false and null for each JSON value in FILE, of which there is at

@@ -39,9 +39,10 @@ func runVerb(s *session) *clikit.Verb {
 renews at half of the duration, and releases when the command ends. When the lease is lost the command is ended, with
 all it started, before the lease's end: SIGTERM, then SIGKILL.
 
-The command runs as without leasectl: same terminal, same standard streams, its own exit status (128 + N after signal
-N). Statuses of leasectl's own: 124 the lease was lost, 125 refused or failed before the command started, 126 it cannot
-be executed, 127 there is no such program; the last line on standard error then says so.
+The command runs as without leasectl: same terminal, same standard streams, its own exit status. When a signal N ended it,
+leasectl ends by that signal too, and a shell shows 128 + N. Statuses of leasectl's own: 124 the lease was lost, 125 refused
+or failed before the command started, 126 it cannot be executed, 127 there is no such program; the last line on standard
+error then says so.
 
 Example: the line for a launch script, which starts on the morning after a crash too
 
@@ -88,7 +89,7 @@ func (s *session) run(c *clikit.Call, o runOptions) error {
 	warn(c, out.Warnings)
 	k.events.add(event{Event: "acquired", Lease: out.Lease.Members()})
 	k.keeper = store.Keep(out, k.grace, k.events.keeper)
-	child, err := k.start(c.Args, s.lock)
+	child, err := k.start(c.Args, s.lock, signals)
 	if err != nil {
 		_ = k.release(c) // why the command did not start is the answer
 		return err
@@ -168,12 +169,12 @@ func ignoreCancelled(err error) error {
 	return err
 }
 
-// start starts the command, if the lease is still ours.
-func (k *keeping) start(command []string, lock string) (*supervise.Child, error) {
-	l := k.keeper.Lease()
-	if _, err := k.store.Verify(lease.Check{Holder: l.HolderID}); err != nil {
+// start starts the command, if the lease is still ours and no signal has come that ends the run.
+func (k *keeping) start(command []string, lock string, signals *supervise.Signals) (*supervise.Child, error) {
+	if err := k.verify(signals); err != nil {
 		return nil, err
 	}
+	l := k.keeper.Lease()
 	child, err := supervise.Start(supervise.Command{Argv: command, Env: environment(os.Environ(), exports(lock, l))})
 	var failed *supervise.StartError
 	if errors.As(err, &failed) {
@@ -181,6 +182,26 @@ func (k *keeping) start(command []string, lock string) (*supervise.Child, error)
 	}
 	k.events.add(event{Event: "child-started", PID: child.PID})
 	return child, nil
+}
+
+// verify fails unless the lease is ours, and heeds the signals that came since the acquire: nobody else takes them, and the
+// command, which is to get the later ones, is not there yet. After each of them it looks again.
+func (k *keeping) verify(signals *supervise.Signals) error {
+	for {
+		if _, err := k.store.Verify(lease.Check{Holder: k.keeper.Lease().HolderID}); err != nil {
+			return err
+		}
+		arrived := signals.Arrived()
+		for _, sig := range arrived {
+			if supervise.Ends(sig) {
+				return clikit.Interrupted(sig)
+			}
+			supervise.Suspend(sig)
+		}
+		if len(arrived) == 0 {
+			return nil
+		}
+	}
 }
 
 // environment is env with the exports in it. Those of an outer run go: of two values, programs take the first one.
@@ -219,6 +240,9 @@ func (k *keeping) end(c *clikit.Call, r supervise.Result) error {
 			"with status %d; status 124 is leasectl's own", loss, r.Status))
 	}
 	c.Exit(r.Status)
+	if r.Signal != 0 {
+		c.ExitBy(r.Signal)
+	}
 	return nil
 }
 

@@ -96,7 +96,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	shown := p.All()[before:]
 	expectLive(t, shown[strings.Index(shown, clearing):], 30)
 	p.Send(pty.CtrlC)
-	if status := p.Wait(); status != 0 {
+	if status := p.Wait(); status != 130 {
 		t.Errorf("status %d", status)
 	}
 	p.Drain()

@@ -1,6 +1,7 @@
 package leasectl
 
 import (
+	"context"
 	"fmt"
 
 	"holdfast/internal/clikit"
@@ -48,8 +49,9 @@ func (s *session) watch(c *clikit.Call, t target) error {
 		}
 		return nil
 	})
-	if c.Context.Err() != nil {
-		return nil // the interrupt is how watching ends
+	if sig := clikit.InterruptOf(context.Cause(c.Context)); sig != 0 {
+		c.ExitBy(sig) // in silence: it is how watching ends, and whatever was shown is no failure of it
+		return nil
 	}
 	return err
 }
