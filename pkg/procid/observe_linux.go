@@ -216,7 +216,7 @@ func parseStat(text string) (stat, error) {
 
 // observe gathers the facts that decide needs for this record, and no others.
 func (v view) observe(rec Identity, key Key) facts {
-	f := facts{Boot: weakBoot}
+	f := facts{System: SchemeLinux, Boot: weakBoot}
 	if key.Scheme != SchemeLinux && key.Scheme != SchemeLegacyTicks {
 		return f
 	}
