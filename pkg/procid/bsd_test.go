@@ -210,6 +210,15 @@ func TestBlindness(t *testing.T) {
 	if blindness(powerless, missing, true) == "" {
 		t.Error("a root without powers is taken to see everything")
 	}
+	jailUnknown := func(name string) (uint32, error) {
+		if name == "security.jail.jailed" {
+			return 0, errors.New("refused")
+		}
+		return plain[name], nil
+	}
+	if blindness(jailUnknown, missing, true) == "" {
+		t.Error("a jail that cannot be asked about is taken to be none")
+	}
 	if blindness(func(string) (uint32, error) { return 0, errors.New("refused") }, missing, true) == "" {
 		t.Error("what cannot be read is taken to hide nothing")
 	}

@@ -155,7 +155,7 @@ func parseOffsets(text string) (uint64, error) {
 func bootID() string {
 	const dir, file = "/proc/sys/kernel", "/proc/sys/kernel/random/boot_id"
 	var kernel, id unix.Stat_t
-	if unix.Stat(dir, &kernel) != nil || unix.Stat(file, &id) != nil || kernel.Dev != id.Dev {
+	if unix.Stat(dir, &kernel) != nil || unix.Stat(file, &id) != nil || kernel.Dev != id.Dev || isMountPoint(file) {
 		return weakBoot
 	}
 	b, err := os.ReadFile(file)
@@ -164,6 +164,14 @@ func bootID() string {
 		return weakBoot
 	}
 	return text
+}
+
+// isMountPoint tells whether something is mounted exactly there, a file of the same filesystem too. Kernels before 5.8 do
+// not say.
+func isMountPoint(path string) bool {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_TYPE, &st)
+	return err == nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 }
 
 // pidNamespace is the inode of a process's pid namespace.

@@ -21,6 +21,9 @@
 //
 // # Not guaranteed
 //
+//   - A process that got the pid of one on record within the hundredth of a second in which that one started is taken
+//     for it: live, which is the side that waits.
+//   - Another program's key names no namespace, so its owner is looked for in ours; each such verdict says so.
 //   - What this says of macOS and FreeBSD has been compiled and its decisions tested, but it has not run there.
 //   - A FreeBSD process in a jail does not see those outside it, and neither does one under a policy that hides other
 //     users' processes; an absent pid proves nothing there, and the verdict is Uncertain. A pid is one number in all
