@@ -29,7 +29,7 @@ func keyOn(p process, boot string) string {
 }
 
 func (v view) candidate(pid int) candidate {
-	if pid < 1 {
+	if !isPID(pid) {
 		return candidate{}
 	}
 	c := candidate{First: pid == 1}
@@ -59,7 +59,7 @@ func (v view) observe(rec Identity, key Key) facts {
 		f.Unusable = fmt.Sprintf("it cannot be compared: %v", err)
 		return f
 	}
-	if rec.PID <= 0 {
+	if !isPID(rec.PID) {
 		return f
 	}
 	if absent(rec.PID) {

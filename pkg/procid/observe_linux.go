@@ -63,7 +63,7 @@ func (v view) key(st stat) string {
 func (v view) candidate(pid int) candidate {
 	absent := func() bool { return unix.Kill(pid, 0) == unix.ESRCH }
 	c := candidate{NoKeys: v.noKeys}
-	if pid < 1 {
+	if !isPID(pid) {
 		return c
 	}
 	if c.Absent = absent(); c.Absent || v.noKeys != nil {
@@ -248,7 +248,7 @@ func (v view) observe(rec Identity, key Key) facts {
 
 // look asks the kernel about a pid of our namespace. Only ESRCH proves absence.
 func look(pid int, offset uint64) target {
-	if pid <= 0 {
+	if !isPID(pid) {
 		return target{}
 	}
 	if err := unix.Kill(pid, 0); err == unix.ESRCH {

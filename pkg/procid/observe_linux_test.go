@@ -100,11 +100,11 @@ func TestAnotherStartIsAnotherProcess(t *testing.T) {
 	wordIs(t, Judge(legacy, true), OtherHost)
 }
 
-// A pid of 0 or less would ask about process groups; no owner has one.
+// A pid of 0 or less would ask about process groups, one of more than 32 bits about another process; no owner has one.
 func TestImpossiblePidsAreUncertain(t *testing.T) {
 	id, err := Self()
 	check(t, err)
-	for _, pid := range []int{0, -1, -id.PID} {
+	for _, pid := range []int{0, -1, -id.PID, 1<<32 + id.PID, 1 << 32, 1<<32 + 1<<30} {
 		wordIs(t, Judge(Identity{PID: pid, StartKey: id.StartKey, Hostname: id.Hostname}, true), Uncertain)
 	}
 	wordIs(t, Judge(Identity{PID: 1 << 30, StartKey: id.StartKey, Hostname: id.Hostname}, true), Dead)
