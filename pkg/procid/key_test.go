@@ -68,7 +68,7 @@ func FuzzParseKey(f *testing.F) {
 		default:
 			t.Errorf("scheme %q", k.Scheme)
 		}
-		v := decide(Identity{PID: 1, StartKey: text}, k, facts{Boot: "?"}, true)
+		v := decide(Identity{PID: 1, StartKey: text}, k, facts{System: SchemeLinux, Boot: "?"}, true)
 		if v.Word != Uncertain && v.Word != OtherHost {
 			t.Errorf("with nothing known: %+v", v)
 		}

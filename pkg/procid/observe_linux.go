@@ -63,7 +63,7 @@ func (v view) key(st stat) string {
 func (v view) candidate(pid int) candidate {
 	absent := func() bool { return unix.Kill(pid, 0) == unix.ESRCH }
 	c := candidate{NoKeys: v.noKeys}
-	if pid < 1 {
+	if !isPID(pid) {
 		return c
 	}
 	if c.Absent = absent(); c.Absent || v.noKeys != nil {
@@ -155,7 +155,7 @@ func parseOffsets(text string) (uint64, error) {
 func bootID() string {
 	const dir, file = "/proc/sys/kernel", "/proc/sys/kernel/random/boot_id"
 	var kernel, id unix.Stat_t
-	if unix.Stat(dir, &kernel) != nil || unix.Stat(file, &id) != nil || kernel.Dev != id.Dev {
+	if unix.Stat(dir, &kernel) != nil || unix.Stat(file, &id) != nil || kernel.Dev != id.Dev || isMountPoint(file) {
 		return weakBoot
 	}
 	b, err := os.ReadFile(file)
@@ -164,6 +164,14 @@ func bootID() string {
 		return weakBoot
 	}
 	return text
+}
+
+// isMountPoint tells whether something is mounted exactly there, a file of the same filesystem too. Kernels before 5.8 do
+// not say.
+func isMountPoint(path string) bool {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_TYPE, &st)
+	return err == nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 }
 
 // pidNamespace is the inode of a process's pid namespace.
@@ -216,7 +224,7 @@ func parseStat(text string) (stat, error) {
 
 // observe gathers the facts that decide needs for this record, and no others.
 func (v view) observe(rec Identity, key Key) facts {
-	f := facts{Boot: weakBoot}
+	f := facts{System: SchemeLinux, Boot: weakBoot}
 	if key.Scheme != SchemeLinux && key.Scheme != SchemeLegacyTicks {
 		return f
 	}
@@ -240,7 +248,7 @@ func (v view) observe(rec Identity, key Key) facts {
 
 // look asks the kernel about a pid of our namespace. Only ESRCH proves absence.
 func look(pid int, offset uint64) target {
-	if pid <= 0 {
+	if !isPID(pid) {
 		return target{}
 	}
 	if err := unix.Kill(pid, 0); err == unix.ESRCH {

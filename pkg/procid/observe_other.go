@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !darwin && !freebsd
 
 package procid
 
@@ -11,13 +11,13 @@ type view struct{}
 
 func newView() view { return view{} }
 
-func (view) mint(int) (string, error) { return "", errNoKeys() }
+func errNoKeys() error { return errors.New("start keys are not made on this operating system") }
 
-func errNoKeys() error { return errors.New("start keys are not made on this operating system yet") }
+func (view) mint(int) (string, error) { return "", errNoKeys() }
 
 func (view) candidate(int) candidate { return candidate{NoKeys: errNoKeys()} }
 
 func (view) observe(Identity, Key) facts {
 	hostname, _ := os.Hostname()
-	return facts{Hostname: hostname, Boot: weakBoot, Unusable: "start keys are not compared on this operating system yet"}
+	return facts{Hostname: hostname, Boot: weakBoot}
 }

@@ -2,6 +2,7 @@ package procid
 
 import (
 	"fmt"
+	"math"
 	"os"
 )
 
@@ -67,7 +68,7 @@ func decideOwner(pid int, c candidate) *OwnerError {
 		return &OwnerError{Code: CodeOwnerStartKeyUnreadable, PID: pid, Reason: reason, Err: err}
 	}
 	switch {
-	case pid < 1:
+	case !isPID(pid):
 		return implausible(fmt.Sprintf("%d is no process's pid", pid))
 	case c.Absent:
 		return implausible(fmt.Sprintf("no process has pid %d", pid))
@@ -84,3 +85,6 @@ func decideOwner(pid int, c candidate) *OwnerError {
 	}
 	return nil
 }
+
+// isPID tells whether a number can be a pid at all. Others mean groups of processes to kill, or are cut to 32 bits by it.
+func isPID(pid int) bool { return pid >= 1 && pid <= math.MaxInt32 }

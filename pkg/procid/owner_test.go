@@ -2,6 +2,7 @@ package procid
 
 import (
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,6 +28,7 @@ func TestOwnerDecisions(t *testing.T) {
 		{"pid 1 of a namespace of its own", 1, plain(func(c *candidate) { c.Leader = 1 }), ""},
 		{"pid below 1", 0, candidate{}, implausible},
 		{"pid below 1", -77, candidate{}, implausible},
+		{"pid of more than 32 bits", 1<<32 + 77, plain(func(*candidate) {}), implausible},
 		{"pid below 1, whatever else is known", -1, candidate{NoKeys: why}, implausible},
 		{"no such process", 77, candidate{Absent: true}, implausible},
 		{"no such process, which takes no /proc to know", 77, candidate{Absent: true, NoKeys: why}, implausible},
@@ -76,7 +78,7 @@ func refusedAs(t *testing.T, err error, code string, pid int) {
 }
 
 func TestImpossibleOwnersAreRefusedEverywhere(t *testing.T) {
-	for _, pid := range []int{0, -1, -syscall.Getpid(), 1 << 30} {
+	for _, pid := range []int{0, -1, -syscall.Getpid(), 1 << 30, 1<<32 + syscall.Getpid(), 1 << 32, math.MaxInt} {
 		id, err := Of(pid)
 		refusedAs(t, err, CodeOwnerPIDImplausible, pid)
 		if id.StartKey != "" {
