@@ -57,13 +57,20 @@ func (f *Fence) Admit(ctx context.Context, req Request) (*Admission, error) {
 	}
 	w := f.write()
 	content := Ticket{Resource: f.resource, Pending: w.Generation}
-	if err := ticket.create(content); err != nil {
+	stamp, err := ticket.create(content)
+	if err != nil {
 		f.unmake()
 		return nil, err
 	}
 	f.iv.at("ticketed")
 	a := &Admission{Ticket: req.Ticket}
-	err = f.transact(ctx, "admit", func(tx *transaction) error { return tx.admit(a, ticket, req, w) })
+	err = f.transact(ctx, "admit", func(tx *transaction) error {
+		if err := tx.admit(a, req, w); err != nil {
+			return err
+		}
+		a.Warnings = ticket.settle(content, stamp)
+		return nil
+	})
 	if a.Claim == nil {
 		_ = ticket.remove()
 		f.unmake()
@@ -72,7 +79,7 @@ func (f *Fence) Admit(ctx context.Context, req Request) (*Admission, error) {
 	return a, err
 }
 
-func (tx *transaction) admit(a *Admission, ticket *ticketFile, req Request, w write) error {
+func (tx *transaction) admit(a *Admission, req Request, w write) error {
 	prior, s, err := tx.observe()
 	if err != nil {
 		return err
@@ -95,7 +102,6 @@ func (tx *transaction) admit(a *Admission, ticket *ticketFile, req Request, w wr
 		return err
 	}
 	a.Claim, a.Replaced = c, s.Claim
-	a.Warnings = ticket.settle()
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -48,7 +49,7 @@ func (o *Options) setDefaults() {
 		o.NewID = uuid.NewString
 	}
 	if o.Self == nil {
-		o.Self = procid.Self
+		o.Self = sync.OnceValues(procid.Self) // it does not change while the process lives
 	}
 	if o.Judge == nil {
 		o.Judge = procid.Judge

@@ -128,5 +128,5 @@ func (tx *transaction) mark(t *ticketFile, m Mark) (*Marked, error) {
 	if err := tx.publish(prior, c); err != nil {
 		return nil, err
 	}
-	return &Marked{Claim: c, Resource: tx.resource, Warnings: t.settle()}, nil
+	return &Marked{Claim: c, Resource: tx.resource, Warnings: t.settle(content, stamp)}, nil
 }

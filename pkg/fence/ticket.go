@@ -69,13 +69,17 @@ func (t *ticketFile) inside(resource string) bool {
 	return err != nil || real == resource || strings.HasPrefix(real, strings.TrimSuffix(resource, "/")+"/")
 }
 
-// create makes a new ticket. The error is a *Refusal of code ticket-exists when there is one.
-func (t *ticketFile) create(content Ticket) error {
+// create makes a new ticket and returns the stamp of its file. The error is a *Refusal of code ticket-exists when there is
+// one.
+func (t *ticketFile) create(content Ticket) (regfile.Stamp, error) {
 	err := atomicfile.Create(t.dir, t.stage(), t.name, encodeTicket(content), claimMode)
 	if errors.Is(err, fs.ErrExist) {
-		return &Refusal{Code: CodeTicketExists, Path: t.path()}
+		return regfile.Stamp{}, &Refusal{Code: CodeTicketExists, Path: t.path()}
 	}
-	return err
+	if err != nil {
+		return regfile.Stamp{}, err
+	}
+	return t.dir.Lstat(t.name)
 }
 
 // read returns the ticket and the stamp of its file. Errors: *regfile.Error, or a *Refusal of code corrupt.
@@ -96,15 +100,11 @@ func (t *ticketFile) replace(content Ticket, stamp regfile.Stamp) error {
 	return atomicfile.Replace(t.dir, t.stage(), t.name, encodeTicket(content), stamp)
 }
 
-// settle makes the pending generation the ticket's own, and returns what went wrong, as sentences: the claim is a fact by now,
-// and a claim found at the pending generation is the ticket's as well.
-func (t *ticketFile) settle() []string {
-	content, stamp, err := t.read()
-	if err == nil {
-		content.Generation, content.Pending = content.Pending, ""
-		err = t.replace(content, stamp)
-	}
-	if err != nil {
+// settle makes the pending generation of content, which the ticket has, the ticket's own, and returns what went wrong, as
+// sentences: the claim is a fact by now, and a claim found at the pending generation is the ticket's as well.
+func (t *ticketFile) settle(content Ticket, stamp regfile.Stamp) []string {
+	content.Generation, content.Pending = content.Pending, ""
+	if err := t.replace(content, stamp); err != nil {
 		return []string{"the ticket still says pending: " + err.Error()}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"holdfast/pkg/claim"
+	"holdfast/pkg/procid"
 	"holdfast/pkg/regfile"
 )
 
@@ -14,6 +15,9 @@ import (
 // followed. failed is told of what could not be looked into. Nothing is written. The error is a *regfile.Error about root,
 // or that of each, which ends the walk.
 func Tree(root string, opts Options, each func(*Status) error, failed func(path string, err error)) error {
+	if opts.Judge == nil {
+		opts.Judge = procid.NewObserver().Judge // one look at this process's own place serves every verdict
+	}
 	f, err := Open(root, false, opts)
 	if err != nil {
 		return err

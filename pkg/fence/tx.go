@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 
 	"holdfast/pkg/atomicfile"
 	"holdfast/pkg/claim"
@@ -79,8 +80,7 @@ func (tx *transaction) publish(prior recorded, c *Claim) error {
 // a power cut takes back then is the last row of a history whose every owner it has ended, and an owner that syncs anything
 // of its own after a mark makes that mark durable with it where the filesystem orders its metadata.
 func (tx *transaction) put(prior recorded, c *Claim) error {
-	self, _ := tx.opts.Self()
-	stage := stageName(ClaimName, self.PID)
+	stage := stageName(ClaimName, os.Getpid())
 	if prior.Claim == nil {
 		if err := atomicfile.Create(tx.dir, stage, ClaimName, c.Encode(), claimMode); err != nil {
 			return err
@@ -101,7 +101,7 @@ func (f *Fence) ClearTx(req claim.ClearRequest) (claim.Inspection, error) {
 	return claim.Clear(f.dir, TxName, req)
 }
 
-// observe gathers what an admission is decided on.
+// observe gathers what an admission is decided on; the owner of a closed claim is nobody's concern.
 func (f *Fence) observe() (recorded, situation, error) {
 	o, err := f.read()
 	if err != nil {
@@ -113,7 +113,7 @@ func (f *Fence) observe() (recorded, situation, error) {
 		return o, s, err
 	}
 	s.Lease = len(leases) > 0
-	if o.Claim != nil {
+	if o.Claim != nil && o.Claim.State != Closed {
 		h, err := f.hold()
 		if err != nil {
 			return o, s, err
