@@ -45,38 +45,46 @@ func (f *Fence) Admit(ctx context.Context, req Request) (*Admission, error) {
 		f.unmake()
 		return nil, err
 	}
-	ticket, err := openTicketDir(req.Ticket, os.Getpid())
-	if err != nil {
+	a := &Admission{Ticket: req.Ticket}
+	err := f.ticketed(req.Ticket, a, func(w write, settle func() []string) error {
+		return f.transact(ctx, "admit", func(tx *transaction) error {
+			err := tx.admit(a, req, w)
+			if err == nil {
+				a.Warnings = settle()
+			}
+			return err
+		})
+	})
+	if a.Claim == nil {
 		f.unmake()
 		return nil, err
 	}
+	return a, err
+}
+
+// ticketed makes a new ticket that is pending, calls do, and takes the ticket away again unless the claim was written. settle
+// makes the written generation the ticket's own; do calls it inside its transaction.
+func (f *Fence) ticketed(path string, a *Admission, do func(w write, settle func() []string) error) error {
+	ticket, err := openTicketDir(path, os.Getpid())
+	if err != nil {
+		return err
+	}
 	defer ticket.close()
 	if ticket.inside(f.resource) {
-		f.unmake()
-		return nil, f.located(&Refusal{Code: CodeAdmissionInvalid, Path: req.Ticket, How: "the ticket " + req.Ticket + " would lie inside the session directory; keep it outside"})
+		return f.located(&Refusal{Code: CodeAdmissionInvalid, Path: path, How: "the ticket " + path + " would lie inside the session directory; keep it outside"})
 	}
 	w := f.write()
 	content := Ticket{Resource: f.resource, Pending: w.Generation}
 	stamp, err := ticket.create(content)
 	if err != nil {
-		f.unmake()
-		return nil, err
+		return err
 	}
 	f.iv.at("ticketed")
-	a := &Admission{Ticket: req.Ticket}
-	err = f.transact(ctx, "admit", func(tx *transaction) error {
-		if err := tx.admit(a, req, w); err != nil {
-			return err
-		}
-		a.Warnings = ticket.settle(content, stamp)
-		return nil
-	})
+	err = do(w, func() []string { return ticket.settle(content, stamp) })
 	if a.Claim == nil {
 		_ = ticket.remove()
-		f.unmake()
-		return nil, err
 	}
-	return a, err
+	return err
 }
 
 func (tx *transaction) admit(a *Admission, req Request, w write) error {
@@ -88,21 +96,25 @@ func (tx *transaction) admit(a *Admission, req Request, w write) error {
 	if refusal != nil {
 		return tx.refused(refusal)
 	}
+	return tx.admitAs(a, req, prior, c)
+}
+
+// admitAs publishes the claim of a new owner, whose hold is taken first.
+func (tx *transaction) admitAs(a *Admission, req Request, prior recorded, c *Claim) (err error) {
 	if req.Hold {
 		if a.Hold, err = tx.takeHold(c); err != nil {
 			return err
 		}
 	}
 	tx.iv.at("decided")
-	if err := tx.publish(prior, c); err != nil {
-		if a.Hold != nil && tx.written == nil {
-			a.Hold.Close()
-			a.Hold = nil
-		}
-		return err
+	err = tx.publish(prior, c)
+	if tx.written != nil {
+		a.Claim, a.Replaced = c, prior.Claim
+	} else if a.Hold != nil {
+		a.Hold.Close()
+		a.Hold = nil
 	}
-	a.Claim, a.Replaced = c, s.Claim
-	return nil
+	return err
 }
 
 // refused completes a refusal of the table with what is in the way.
@@ -118,13 +130,15 @@ func (f *Fence) complete(req *Request) error {
 	if req.Session == "" {
 		req.Session = filepath.Base(f.selected)
 	}
-	if how := f.incomplete(*req); how != "" {
+	if how := incomplete(*req, f.selected); how != "" {
 		return f.located(&Refusal{Code: CodeAdmissionInvalid, How: how})
 	}
 	return nil
 }
 
-func (f *Fence) incomplete(req Request) string {
+// incomplete says what a request lacks; empty when nothing. selected is the directory, unless something else decides whether
+// the profile is its own.
+func incomplete(req Request, selected string) string {
 	switch {
 	case req.Ticket == "":
 		return "a ticket is needed: the file that will tell the owner's claim"
@@ -132,8 +146,8 @@ func (f *Fence) incomplete(req Request) string {
 		return "the session is no file name"
 	case req.Profile != "" && (!filepath.IsAbs(req.Profile) || filepath.Clean(req.Profile) != req.Profile || !utf8.ValidString(req.Profile)):
 		return "the profile is no absolute, clean path"
-	case req.Profile != "" && !durable(Selected{N: req.Session, Directory: f.selected, Profile: req.Profile}):
-		return f.selected + " is not where the profile keeps session " + req.Session + ": " +
+	case req.Profile != "" && selected != "" && !durable(Selected{N: req.Session, Directory: selected, Profile: req.Profile}):
+		return selected + " is not where the profile keeps session " + req.Session + ": " +
 			filepath.Join(req.Profile, "experimental", "durable-sessions", "…", req.Session)
 	case req.Owner.StartKey == "" || req.Owner.Hostname == "":
 		return "the owner is not known"

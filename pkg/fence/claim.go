@@ -74,7 +74,7 @@ type Claim struct {
 	FirstParticipation First           `json:"firstParticipation"`
 	ReclaimedFrom      *Reclaimed      `json:"reclaimedFrom,omitzero"`
 	Reservation        *Reservation    `json:"reservation,omitzero"`
-	AdoptedFrom        *Adopted        `json:"adoptedFrom,omitzero"`
+	AdoptedFrom        *AdoptedRow     `json:"adoptedFrom,omitzero"`
 	Lease              Lease           `json:"lease"`
 	End                *End            `json:"end,omitzero"`
 	WrittenAt          string          `json:"writtenAt"`
@@ -102,8 +102,8 @@ type Reclaimed struct {
 	LeaseOutcome Lease           `json:"leaseOutcome"`
 }
 
-// Adopted is the reservation that an owner came by.
-type Adopted struct {
+// AdoptedRow is the reservation that an owner came by.
+type AdoptedRow struct {
 	Generation string          `json:"generation"`
 	Owner      procid.Identity `json:"owner"`
 }

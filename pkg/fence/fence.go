@@ -127,11 +127,16 @@ func (f *Fence) resolve() (err error) {
 }
 
 func invalid(path string, err error) error {
+	return &regfile.Error{Code: regfile.CodeDirectoryInvalid, Path: path, Err: bare(err)}
+}
+
+// bare is the errno in an error of package os or path/filepath, which name the path once more.
+func bare(err error) error {
 	var no unix.Errno
 	if errors.As(err, &no) {
-		err = no
+		return no
 	}
-	return &regfile.Error{Code: regfile.CodeDirectoryInvalid, Path: path, Err: err}
+	return err
 }
 
 // unmake removes the directory again that Open made, if nothing is in it.

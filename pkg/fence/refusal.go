@@ -41,7 +41,31 @@ const (
 	CodeNativeLost          = "native-lease-lost"
 	CodeLeaseNotEmpty       = "lease-not-empty"
 	CodeFingerprintMismatch = "fingerprint-mismatch"
-	CodeNotBroken           = "not-broken"
+
+	CodeReservationInvalid       = "reservation-invalid"
+	CodeMetaRootSplit            = "reserve-meta-root-split"
+	CodeArmBusy                  = "record-arm-busy"
+	CodeArmReleaseFailed         = "record-arm-release-failed"
+	CodeBindingMismatch          = "binding-mismatch"
+	CodeRecordUnbound            = "profile-record-unbound"
+	CodeEnrollMismatch           = "enroll-mismatch"
+	CodeReserveUnarmed           = "reserve-unarmed"
+	CodeReserveNotClean          = "reserve-not-clean"
+	CodeProfileOtherHost         = "profile-other-host"
+	CodeProfileUnattributed      = "profile-unattributed"
+	CodeProfileNMismatch         = "profile-n-mismatch"
+	CodeLayoutMismatch           = "profile-layout-mismatch"
+	CodeAliasMoved               = "profile-alias-moved"
+	CodeLeaseAppeared            = "lease-appeared"
+	CodeAdoptNotReserved         = "adopt-not-reserved"
+	CodeAdoptGenerationMismatch  = "adopt-generation-mismatch"
+	CodeAdoptBindingChanged      = "adopt-binding-changed"
+	CodeAdoptReservationMismatch = "adopt-reservation-mismatch"
+	CodeAdoptProfileMismatch     = "adopt-profile-mismatch"
+	CodeAdoptLeaseAppeared       = "adopt-lease-appeared"
+	CodeWithdrawNotOwn           = "withdraw-not-own"
+
+	CodeNotBroken = "not-broken"
 )
 
 // Refusal is why a verb did not do, or cannot vouch for having done, what was asked: a code and the facts.
@@ -52,6 +76,7 @@ type Refusal struct {
 	Claim    *Claim          // what it was decided on, where it was readable
 	Verdict  *procid.Verdict // of the claim's owner, where it was judged
 
+	HolderState State             // of a claim that cannot be reserved
 	Generation  string            // that was asked for
 	How         string            // what is wrong, a clause
 	Native      []NativeLease     // the native leases that are in the way
@@ -94,14 +119,14 @@ func (r *Refusal) text() string {
 	case CodeResourceMismatch:
 		return fmt.Sprintf("%s names another directory, %s", at, regfile.Printable(r.Claim.Resource))
 	case CodeOwnerLive:
-		return fmt.Sprintf("%s is owned by %s, which lives: %s", at, who(r.Claim), r.Verdict.Reason)
+		return fmt.Sprintf("%s is %s, which lives: %s", at, r.held(), r.Verdict.Reason)
 	case CodeOwnerUncertain:
 		if r.Claim == nil {
 			return fmt.Sprintf("%s: %s", at, r.How)
 		}
-		return fmt.Sprintf("%s is owned by %s, and it is not proven dead: %s", at, who(r.Claim), r.Verdict.Reason)
+		return fmt.Sprintf("%s is %s, and it is not proven dead: %s", at, r.held(), r.Verdict.Reason)
 	case CodeOwnerOtherHost:
-		return fmt.Sprintf("%s is owned by %s, which only that host can judge: %s", at, who(r.Claim), r.Verdict.Reason)
+		return fmt.Sprintf("%s is %s, which only that host can judge: %s", at, r.held(), r.Verdict.Reason)
 	case CodeOwnerDead:
 		return fmt.Sprintf("%s needs no breaking: its owner %s is dead (%s), and the next admission takes over", at, who(r.Claim), r.Verdict.Reason)
 	case CodeProfileRequired:
@@ -140,8 +165,12 @@ func (r *Refusal) aboutFiles(at string) string {
 	switch r.Code {
 	case CodeClaimUnreadable, CodeSchemaNewer:
 		return fmt.Sprintf("%s cannot be trusted: it %v; it is never overwritten", at, r.Err)
-	case CodeTransitionInvalid, CodeAdmissionInvalid:
-		return fmt.Sprintf("%s: %s", at, r.How)
+	case CodeAdmissionInvalid, CodeReservationInvalid, CodeMetaRootSplit, CodeRecordUnbound, CodeBindingMismatch, CodeEnrollMismatch:
+		return r.How
+	case CodeArmBusy:
+		return fmt.Sprintf("the garden is being worked on: %v", r.Err)
+	case CodeArmReleaseFailed:
+		return fmt.Sprintf("the record-arm lock could not be removed: %v", r.Err)
 	case CodeTicketExists:
 		return fmt.Sprintf("%s exists: a ticket is made new for each admission", at)
 	case CodeCorrupt:
@@ -158,9 +187,17 @@ func (r *Refusal) aboutFiles(at string) string {
 		return fmt.Sprintf("%s is readable, so it is not set aside", at)
 	}
 	if r.How != "" {
-		return r.How
+		return fmt.Sprintf("%s: %s", at, r.How)
 	}
 	return fmt.Sprintf("%s: %v", at, r.Err)
+}
+
+// held says whose the directory is.
+func (r *Refusal) held() string {
+	if r.Claim.State == Reserved {
+		return "reserved for a child of " + who(r.Claim)
+	}
+	return "owned by " + who(r.Claim)
 }
 
 // who names a claim's owner for people.

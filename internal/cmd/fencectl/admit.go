@@ -21,11 +21,12 @@ type admitOptions struct {
 	create   bool
 	ownerPID int
 	ticket   string
+	adopt    adoptOptions
 }
 
 // admissionFlags are the flags of admit that run has too.
 func admissionFlags(o *admitOptions) []cli.Flag {
-	return append(o.flags(),
+	return append(append(o.flags(), o.adopt.flags()...),
 		clikit.TextFlag("session", "the session's `NAME`", "the directory's", &o.session),
 		clikit.TextFlag("profile", "the profile `DIR` whose durable session this is", "none", &o.profile),
 		&cli.BoolFlag{Name: "create", Usage: "make the directory when it is missing", Destination: &o.create, DisableDefaultText: true},
@@ -88,20 +89,39 @@ func (s *session) admit(c *clikit.Call, o admitOptions) error {
 	if err != nil {
 		return err
 	}
-	f, err := s.open(o.target, o.create)
+	f, a, err := s.enter(c.Context, o, request)
+	if f != nil {
+		defer f.Close()
+	}
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	a, err := f.Admit(c.Context, request)
-	if err != nil {
-		return err
-	}
-	err = c.Emit(newClaimed("admitted", f.Resource(), a.Claim, o.ticket, a.Warnings))
+	err = c.Emit(newClaimed(o.code(), f.Resource(), a.Claim, o.ticket, a.Warnings))
 	if clikit.Undeliverable(err) {
 		return giveBack(f, a, err)
 	}
 	return err
+}
+
+// enter admits by the table, or adopts when that is asked for. The fence is to be closed when there is one.
+func (s *session) enter(ctx context.Context, o admitOptions, request fence.Request) (*fence.Fence, *fence.Admission, error) {
+	if o.adopt.asked() {
+		return s.adopt(ctx, o, request)
+	}
+	f, err := s.open(o.target, o.create)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := f.Admit(ctx, request)
+	return f, a, err
+}
+
+// code is the word for a success.
+func (o *admitOptions) code() string {
+	if o.adopt.asked() {
+		return "adopted"
+	}
+	return "admitted"
 }
 
 // giveBack takes an admission back whose object reached nobody.

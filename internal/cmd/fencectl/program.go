@@ -32,6 +32,7 @@ What keeps somebody out, and what would have to change
 	}
 	p.Verbs = []*clikit.Verb{
 		runVerb(s), admitVerb(s), markVerb(s), showVerb(s), explainVerb(s),
+		enrollVerb(s), reserveVerb(s), withdrawVerb(s), observeVerb(s),
 		breakVerb(s), leaseVerb(s), txVerb(s), setAsideVerb(s),
 		clikit.SchemaVerb(p, "show"),
 	}
@@ -42,6 +43,7 @@ What keeps somebody out, and what would have to change
 type session struct {
 	dir    string
 	ticket string
+	garden fence.Garden // when the verb is about one
 }
 
 // target says which session directory a verb is about.

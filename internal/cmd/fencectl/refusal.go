@@ -21,6 +21,8 @@ type refusal struct {
 	Claim         *fence.Claim    `json:"claim,omitzero"` // what it was decided on, where it was readable
 	Verdict       string          `json:"verdict,omitzero"`
 	VerdictReason string          `json:"verdictReason,omitzero"`
+	HolderState   string          `json:"holderState,omitzero"` // of a claim that cannot be reserved
+	Observation   string          `json:"observation,omitzero"` // in observe
 	NativeLease   *bool           `json:"nativeLease,omitzero"`
 	NativeLeases  []leaseView     `json:"nativeLeases,omitzero"`
 	Written       *written        `json:"written,omitzero"` // what this call had written all the same
@@ -90,7 +92,7 @@ func (s *session) decided(r *refusal, e *fence.Refusal) {
 	if e.Resource != "" && s.dir == "" {
 		s.dir = e.Resource
 	}
-	r.Resource, r.Claim = e.Resource, e.Claim
+	r.Resource, r.Claim, r.HolderState = e.Resource, e.Claim, string(e.HolderState)
 	if e.Verdict != nil {
 		r.Verdict, r.VerdictReason = string(e.Verdict.Word), e.Verdict.Reason
 	}
@@ -124,16 +126,24 @@ func (s *session) remedy(r *refusal) string {
 		return s.breakCommand(r.Claim, "--resource-mismatch", "only when this directory, not the one it names, is the one to go on with")
 	case fence.CodeProfileRequired:
 		return fmt.Sprintf("give --profile %s as well", profileOf(r.Claim))
-	case fence.CodeLegacyLease, fence.CodeLeaseUnattributed, fence.CodeLeaseTooYoung, fence.CodeLeaseMismatch:
+	case fence.CodeLegacyLease, fence.CodeLeaseUnattributed, fence.CodeLeaseTooYoung, fence.CodeLeaseMismatch, fence.CodeLeaseAppeared,
+		fence.CodeAdoptLeaseAppeared:
 		return s.leaseCommand(r)
 	case fence.CodeLeaseNotEmpty:
 		return "ls -la -- " + clikit.Quote(r.NativeLeases[0].Path)
 	case fence.CodeTxHeld, "claim-mismatch", "claim-changed", fence.CodeTxReleaseFailed:
 		return "fencectl tx inspect " + s.flag()
+	case fence.CodeArmBusy, fence.CodeArmReleaseFailed:
+		return s.txCommands().Inspect
+	case fence.CodeBindingMismatch, fence.CodeRecordUnbound, fence.CodeAdoptBindingChanged, fence.CodeProfileUnattributed:
+		return "fencectl enroll --garden " + clikit.Quote(s.garden.ID) + " --meta-root " + clikit.Quote(s.garden.MetaRoot) +
+			" --cwd CWD --ticket FILE # by the owner of the session, while it has it"
 	case fence.CodeTicketExists:
 		return fmt.Sprintf("rm -- %s # only when its owner has ended; its next mark would fail", clikit.Quote(s.ticket))
 	case fence.CodeGenerationMismatch, fence.CodeTransitionInvalid, fence.CodeTxLost, fence.CodeNotBroken, fence.CodeFingerprintMismatch,
-		fence.CodeLeaseAbsent, fence.CodeClaimMissing:
+		fence.CodeLeaseAbsent, fence.CodeClaimMissing, fence.CodeReserveUnarmed, fence.CodeReserveNotClean, fence.CodeProfileOtherHost,
+		fence.CodeProfileNMismatch, fence.CodeLayoutMismatch, fence.CodeAliasMoved, fence.CodeAdoptNotReserved,
+		fence.CodeAdoptGenerationMismatch, fence.CodeAdoptReservationMismatch, fence.CodeAdoptProfileMismatch, fence.CodeWithdrawNotOwn:
 		return "fencectl show " + s.flag()
 	case fence.CodeClaimUnreadable, regfile.CodeTooLarge:
 		if r.Fingerprint != "" && strings.HasSuffix(r.Path, fence.ClaimName) {

@@ -151,12 +151,8 @@ func (s *session) own(signals *supervise.Signals, o runOptions) (*owning, error)
 		return nil, err
 	}
 	request.Hold = true
-	f, err := s.open(o.target, o.create)
-	if err != nil {
-		return nil, err
-	}
-	w := &owning{f: f, o: o, lost: make(chan error, 1)}
-	sig := signals.During(func(ctx context.Context) { w.a, err = f.Admit(ctx, request) })
+	w := &owning{o: o, lost: make(chan error, 1)}
+	sig := signals.During(func(ctx context.Context) { w.f, w.a, err = s.enter(ctx, o.admitOptions, request) })
 	if err == nil && sig != nil {
 		err = errors.Join(clikit.Interrupted(sig), w.putBack())
 	} else if sig != nil && errors.Is(err, context.Canceled) {
@@ -280,7 +276,9 @@ func (w *owning) close() {
 	if w.a != nil && w.a.Hold != nil {
 		w.a.Hold.Close()
 	}
-	w.f.Close()
+	if w.f != nil {
+		w.f.Close()
+	}
 }
 
 // releaseNative gives the native lease back, if run has it.

@@ -1,6 +1,8 @@
 package fencectl
 
 import (
+	"github.com/urfave/cli/v2"
+
 	"holdfast/internal/claimview"
 	"holdfast/internal/clikit"
 	"holdfast/pkg/claim"
@@ -16,15 +18,48 @@ between leaves it, and every write waits for it in vain. It is never removed by 
 	}
 }
 
-// txCommands are the verbs about the transaction file of the session's directory.
+// txCommands are the verbs about the transaction file of the session's directory, or about the garden's record-arm lock.
 func (s *session) txCommands() claimview.Commands {
-	return claimview.Commands{
-		Inspect: "fencectl tx inspect " + s.flag(), Clear: "fencectl tx clear " + s.flag(), Users: "program that opens this session",
+	which, users := s.flag(), "program that opens this session"
+	if s.garden.ID != "" {
+		which = "--garden " + clikit.Quote(s.garden.ID) + " --meta-root " + clikit.Quote(s.garden.MetaRoot)
+		users = "program that works on this garden"
 	}
+	return claimview.Commands{Inspect: "fencectl tx inspect " + which, Clear: "fencectl tx clear " + which, Users: users}
+}
+
+// txTarget is a claim file: a directory's transaction file, or a garden's record-arm lock.
+type txTarget struct {
+	target
+	gardenOptions
+}
+
+func (t *txTarget) flags() []cli.Flag { return append(t.target.flags(), t.gardenOptions.flags()...) }
+
+// claimFile is what the verbs do with it.
+type claimFile struct {
+	inspect func() (claim.Inspection, error)
+	clear   func(claim.ClearRequest) (claim.Inspection, error)
+	close   func() error
+}
+
+func (s *session) openTx(t txTarget) (claimFile, error) {
+	if t.id == "" && t.root == "" {
+		f, err := s.open(t.target, false)
+		if err != nil {
+			return claimFile{}, err
+		}
+		return claimFile{f.InspectTx, f.ClearTx, f.Close}, nil
+	}
+	if t.dir != "" {
+		return claimFile{}, clikit.Usagef("give --dir, or --garden and --meta-root, not both")
+	}
+	g, err := s.openGarden(t.gardenOptions)
+	return claimFile{g.InspectArm, g.ClearArm, func() error { return nil }}, err
 }
 
 func txInspectVerb(s *session) *clikit.Verb {
-	var t target
+	var t txTarget
 	return &clikit.Verb{
 		Name:  "inspect",
 		Usage: "say what the transaction file is, and how to clear it",
@@ -37,12 +72,12 @@ Example:
 		Flags:   t.flags(),
 		Objects: []clikit.Object{&claimview.Object{}},
 		Run: func(c *clikit.Call) error {
-			f, err := s.open(t, false)
+			f, err := s.openTx(t)
 			if err != nil {
 				return err
 			}
-			defer f.Close()
-			in, err := f.InspectTx()
+			defer f.close()
+			in, err := f.inspect()
 			if err != nil {
 				return err
 			}
@@ -52,7 +87,7 @@ Example:
 }
 
 type txClearOptions struct {
-	target
+	txTarget
 	claim.ClearRequest
 }
 
@@ -77,12 +112,12 @@ Example: the command that 'fencectl tx inspect' prints
 			if err := claimview.CheckClear(o.ClearRequest, "fencectl tx inspect"); err != nil {
 				return err
 			}
-			f, err := s.open(o.target, false)
+			f, err := s.openTx(o.txTarget)
 			if err != nil {
 				return err
 			}
-			defer f.Close()
-			in, err := f.ClearTx(o.ClearRequest)
+			defer f.close()
+			in, err := f.clear(o.ClearRequest)
 			if err != nil {
 				return err
 			}
