@@ -8,18 +8,26 @@ import (
 	"holdfast/pkg/strictjson"
 )
 
-// refuseDecode fails unless the text is refused with one of the errors that Decode promises.
-func refuseDecode(t *testing.T, text string) {
-	t.Helper()
+// notRefused says what is wrong when a text is not refused with one of the errors that Decode promises; empty when it is.
+func notRefused(text string) string {
 	c, err := Decode([]byte(text))
 	var fault *strictjson.Error
 	switch {
 	case err == nil:
-		t.Errorf("is read as %s at %s: %s", c.State, c.Generation, text)
+		return fmt.Sprintf("is read as %s at %s: %s", c.State, c.Generation, text)
 	case c != nil:
-		t.Errorf("refused, and yet %+v", c)
+		return fmt.Sprintf("refused, and yet %+v", c)
 	case !errors.As(err, &fault) && !errors.Is(err, ErrSchemaNewer):
-		t.Errorf("%T: %v", err, err)
+		return fmt.Sprintf("%T: %v", err, err)
+	}
+	return ""
+}
+
+// refuseDecode fails unless the text is refused.
+func refuseDecode(t *testing.T, text string) {
+	t.Helper()
+	if complaint := notRefused(text); complaint != "" {
+		t.Error(complaint)
 	}
 }
 
