@@ -142,6 +142,8 @@ func DecodeTicket(b []byte) (Ticket, error) {
 		return Ticket{}, strictjson.ShapeError("names no generation")
 	case t.Generation != "" && !ValidGeneration(t.Generation), t.Pending != "" && !ValidGeneration(t.Pending):
 		return Ticket{}, strictjson.ShapeError("has a generation that is not 32 lower-case hex digits")
+	case !sameMembers(b, encodeTicket(t)):
+		return Ticket{}, strictjson.ShapeError("lacks storageOpenAttempted, or has a member that is null or empty")
 	}
 	return t, nil
 }

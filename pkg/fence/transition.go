@@ -71,16 +71,29 @@ func (m Mark) forbidden(c *Claim, attempted bool) string {
 	case m.To == Leased && from == Fenced:
 		return ""
 	case m.To == StorageOpen && from == Leased:
-		if !attempted {
-			return "no storage open was attempted: mark storage-attempt first"
+		return m.forbiddenOpen(c.Lease, attempted)
+	case m.To == Closed && from == Fenced:
+		if !oneOf(m.Storage, "", NeverOpened) || !oneOf(m.Lease, "", NeverHeld) {
+			return "nothing was taken yet, so it ends as never-opened and never-held"
 		}
 		return ""
-	case m.To == Closed && from == Fenced:
-		return ""
 	case m.To == Closed && opened, m.To == CloseFailed && opened:
+		if m.Lease == NeverHeld && c.Lease != NeverHeld {
+			return "the native lease is on record as held, so it cannot be called never-held"
+		}
 		return m.forbiddenEnd(from, attempted)
 	}
 	return fmt.Sprintf("%s does not lead to %s", from, m.To)
+}
+
+func (m Mark) forbiddenOpen(lease Lease, attempted bool) string {
+	switch {
+	case !attempted:
+		return "no storage open was attempted: mark storage-attempt first"
+	case m.Lease != "" && m.Lease != lease:
+		return fmt.Sprintf("opening storage keeps the native lease, which is %s", lease)
+	}
+	return ""
 }
 
 func (m Mark) forbiddenEnd(from State, attempted bool) string {
