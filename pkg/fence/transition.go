@@ -75,20 +75,22 @@ func (m Mark) forbidden(c *Claim, attempted bool) string {
 			return "no storage open was attempted: mark storage-attempt first"
 		}
 		return ""
-	case m.To == Closed && from == Fenced:
-		return ""
-	case m.To == Closed && opened, m.To == CloseFailed && opened:
-		return m.forbiddenEnd(from, attempted)
+	case m.To == Closed && (opened || from == Fenced), m.To == CloseFailed && opened:
+		return m.forbiddenEnd(c, attempted)
 	}
 	return fmt.Sprintf("%s does not lead to %s", from, m.To)
 }
 
-func (m Mark) forbiddenEnd(from State, attempted bool) string {
-	storage := m.Storage
+// forbiddenEnd: a lease that was held has an end, and one that was never held has none, or a later lease of somebody else's
+// could be attributed to this owner.
+func (m Mark) forbiddenEnd(c *Claim, attempted bool) string {
+	from, storage := c.State, m.Storage
 	if storage == "" {
 		storage = m.impliedStorage(from)
 	}
 	switch {
+	case m.Lease != "" && (m.Lease == NeverHeld) != (c.Lease == NeverHeld):
+		return fmt.Sprintf("its native lease is %s, which does not end as %s", c.Lease, m.Lease)
 	case m.To == Closed && storage == StorageClosed && from != StorageOpen:
 		return "storage was not open, so it cannot have been closed"
 	case storage == NeverOpened && (attempted || from == StorageOpen):
