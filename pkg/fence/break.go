@@ -131,7 +131,7 @@ func (tx *transaction) record(line breakLine) error {
 	if err := atomicfile.Ensure(tx.dir, BreaksName, claimMode); err != nil {
 		return err
 	}
-	file, err := tx.dir.OpenOwned(BreaksName, unix.O_WRONLY|unix.O_APPEND)
+	file, err := tx.dir.OpenOwned(BreaksName, unix.O_RDWR|unix.O_APPEND)
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,7 @@ func (f *Fence) ClearLease(ctx context.Context, req LeaseClear) ([]string, error
 		}
 		chosen, refusal := clearDecision(req, s, found, tx.opts.Now())
 		if refusal != nil {
+			refusal.Hold = &s.Hold
 			return tx.located(refusal)
 		}
 		for _, lease := range chosen {
@@ -83,13 +84,16 @@ func clearDecision(req LeaseClear, s situation, found []NativeLease, now time.Ti
 func FormatLeaseTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // removeLease removes one that was chosen, if it still is what was looked at. Whatever is in the directory keeps it: rmdir
-// removes an empty one only.
+// removes an empty one only, and the breaks file is not told of one that was seen not to be.
 func (tx *transaction) removeLease(lease NativeLease) error {
 	parent, err := regfile.OpenDir(filepath.Dir(lease.Path))
 	if err != nil {
 		return err
 	}
 	defer parent.Close()
+	if hasEntries(parent, filepath.Base(lease.Path)) {
+		return tx.located(&Refusal{Code: CodeLeaseNotEmpty, Native: []NativeLease{lease}})
+	}
 	self, _ := tx.opts.Self()
 	line := breakLine{At: FormatTime(tx.opts.Now()), Op: "lease-clear", Operator: self, Lease: lease.Path, Mtime: FormatLeaseTime(lease.Mtime)}
 	if err := tx.record(line); err != nil {
@@ -107,4 +111,15 @@ func (tx *transaction) removeLease(lease NativeLease) error {
 		return tx.located(&Refusal{Code: CodeLeaseNotEmpty, Native: []NativeLease{lease}})
 	}
 	return err
+}
+
+// hasEntries reports whether a directory can be seen not to be empty.
+func hasEntries(parent *regfile.Dir, name string) bool {
+	dir, err := parent.OpenDir(name)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	names, _ := dir.Names()
+	return len(names) > 0
 }

@@ -89,6 +89,9 @@ func (tx *transaction) standing(t Ticket) (standing, recorded, error) {
 	if err != nil {
 		return standing{}, o, err
 	}
+	if o.Claim != nil && t.Resource != tx.resource {
+		return standing{}, o, tx.located(refuse(CodeResourceMismatch, o.Claim, nil)) // moved, and a symlink is in its place
+	}
 	s := standing{Claim: o.Claim, Ticket: t}
 	if o.Claim != nil && t.names(o.Claim.Generation) {
 		s.Verdict = tx.ownerVerdict(o.Claim)

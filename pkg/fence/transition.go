@@ -72,16 +72,8 @@ func (m Mark) forbidden(c *Claim, attempted bool) string {
 		return ""
 	case m.To == StorageOpen && from == Leased:
 		return m.forbiddenOpen(c.Lease, attempted)
-	case m.To == Closed && from == Fenced:
-		if !oneOf(m.Storage, "", NeverOpened) || !oneOf(m.Lease, "", NeverHeld) {
-			return "nothing was taken yet, so it ends as never-opened and never-held"
-		}
-		return ""
-	case m.To == Closed && opened, m.To == CloseFailed && opened:
-		if m.Lease == NeverHeld && c.Lease != NeverHeld {
-			return "the native lease is on record as held, so it cannot be called never-held"
-		}
-		return m.forbiddenEnd(from, attempted)
+	case m.To == Closed && (opened || from == Fenced), m.To == CloseFailed && opened:
+		return m.forbiddenEnd(c, attempted)
 	}
 	return fmt.Sprintf("%s does not lead to %s", from, m.To)
 }
@@ -96,12 +88,16 @@ func (m Mark) forbiddenOpen(lease Lease, attempted bool) string {
 	return ""
 }
 
-func (m Mark) forbiddenEnd(from State, attempted bool) string {
-	storage := m.Storage
+// forbiddenEnd: a lease that was held has an end, and one that was never held has none, or a later lease of somebody else's
+// could be attributed to this owner.
+func (m Mark) forbiddenEnd(c *Claim, attempted bool) string {
+	from, storage := c.State, m.Storage
 	if storage == "" {
 		storage = m.impliedStorage(from)
 	}
 	switch {
+	case m.Lease != "" && (m.Lease == NeverHeld) != (c.Lease == NeverHeld):
+		return fmt.Sprintf("its native lease is %s, which does not end as %s", c.Lease, m.Lease)
 	case m.To == Closed && storage == StorageClosed && from != StorageOpen:
 		return "storage was not open, so it cannot have been closed"
 	case storage == NeverOpened && (attempted || from == StorageOpen):

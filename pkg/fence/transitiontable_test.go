@@ -22,7 +22,8 @@ func (p specStep) String() string {
 	return fmt.Sprintf("%s to %s, storage %s, lease %s, attempted %v", p.from, p.to, p.storage, p.lease, p.attempted)
 }
 
-// allowed is the specification's table of transitions. Schema 3 knows owners that take no lease: theirs stays never-held.
+// allowed is the specification's table of transitions. Schema 3 knows owners that take no lease: theirs stays
+// never-held, for a lease that is said to be unknown would be attributed to them.
 func (p specStep) allowed() bool {
 	opened := p.from.state == "leased" || p.from.state == "storage-open"
 	never := !p.attempted && p.from.state == "leased"
@@ -36,7 +37,7 @@ func (p specStep) allowed() bool {
 	}
 	end := specRow{p.from.schema, p.to, p.lease, p.storage}
 	switch {
-	case !opened || !end.possible() || p.lease == "never-held" && p.from.lease != "never-held":
+	case !opened || !end.possible() || (p.lease == "never-held") != (p.from.lease == "never-held"):
 		return false
 	case p.to == "closed":
 		return p.storage == "closed" && p.from.state == "storage-open" || p.storage == "never-opened" && never

@@ -89,6 +89,7 @@ func (s *session) showTree(c *clikit.Call, root string) error {
 		s.dir = st.Resource
 		return c.Emit(s.shown(st))
 	}, failed)
+	s.dir = root
 	if err == nil && unread > 0 {
 		return &incompleteError{root: root, unread: unread}
 	}
