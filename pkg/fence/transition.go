@@ -100,7 +100,7 @@ func (m Mark) forbiddenEnd(c *Claim, attempted bool) string {
 		return fmt.Sprintf("its native lease is %s, which does not end as %s", c.Lease, m.Lease)
 	case m.To == Closed && storage == StorageClosed && from != StorageOpen:
 		return "storage was not open, so it cannot have been closed"
-	case storage == NeverOpened && (attempted || from == StorageOpen):
+	case storage == NeverOpened && (attempted && from == Leased || from == StorageOpen):
 		return "a storage open was attempted, so it cannot be called never-opened"
 	}
 	return ""
