@@ -4,6 +4,7 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -49,6 +50,8 @@ type Store struct {
 	name string
 	opts Options
 	iv   intervals
+
+	journal atomic.Pointer[known]
 }
 
 // Open opens the directory of the lease file at path. Nothing is created. Errors are *regfile.Error, of code
