@@ -37,7 +37,9 @@ func (s *session) watch(c *clikit.Call, t target) error {
 	defer line.End()
 	live := c.Textual() && line.Live()
 	shown := ""
-	err = store.Watch(c.Context, func() error {
+	ctx, stop := clikit.WhileRead(c.Context)
+	defer stop()
+	err = store.Watch(ctx, func() error {
 		object := s.look(store)
 		if live {
 			line.Show("%s", object.Text())
@@ -52,6 +54,9 @@ func (s *session) watch(c *clikit.Call, t target) error {
 	if sig := clikit.InterruptOf(context.Cause(c.Context)); sig != 0 {
 		c.ExitBy(sig) // in silence: it is how watching ends, and whatever was shown is no failure of it
 		return nil
+	}
+	if ctx.Err() != nil {
+		return nil // its reader has gone
 	}
 	return err
 }
