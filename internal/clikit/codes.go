@@ -43,7 +43,7 @@ var Codes = []Code{
 	{"not-broken", 1, "the file is readable, so it is not set aside"},
 	{"claim-mismatch", 1, "the claim that is there is not the one that was named"},
 	{"claim-changed", 1, "the claim was replaced while it was being cleared; nothing was removed"},
-	{"interrupted", 1, "a signal ended the wait; nothing was changed (the status is 128 + the signal's number)"},
+	{"interrupted", 1, "a signal ended the wait; nothing was changed (the program ends by that signal, and a shell shows 128 + its number)"},
 
 	{"renewal-overdue", 1, "`run` could not renew the lease in time and ended the command (status 124)"},
 	{"command-not-found", 1, "`run` found no such program (status 127)"},
