@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"holdfast/internal/clikit"
+	"holdfast/internal/cmd/fencectl"
 	"holdfast/internal/cmd/fsdoctor"
 	"holdfast/internal/cmd/leasectl"
 	"holdfast/internal/testkit"
@@ -21,6 +22,7 @@ import (
 // programs are the tools that exist, as the scripts call them.
 var programs = map[string]*clikit.Program{
 	"leasectl": leasectl.Program(),
+	"fencectl": fencectl.Program(),
 	"fsdoctor": fsdoctor.Program(),
 }
 

@@ -28,6 +28,9 @@ func main() {
 	pairs("disk", diskDir())
 	contention(tmpfsDir())
 	utilisation(tmpfsDir())
+	showOne()
+	showTree()
+	fencePairs("tmpfs", tmpfsDir())
 }
 
 // worker is this program as one of the processes it measures.
@@ -47,27 +50,31 @@ func row(what string, ratio float64, target, detail string) {
 
 // wholeProcess compares the start, work and end of one command with flock's.
 func wholeProcess() {
-	const what = "leasectl status / flock -n FILE true"
+	dir := scratch("")
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "f.lock")
+	acquireOnce(file)
+	againstFlock("leasectl status / flock -n FILE true", "<= 1.6", dir, "bin/leasectl", "status", "--lock", file)
+}
+
+// againstFlock times a whole process against flock's on a file in dir.
+func againstFlock(what, target, dir, name string, args ...string) {
 	flock, err := exec.LookPath("flock")
 	if err != nil {
 		fmt.Printf("%-52s flock is missing\n", what)
 		return
 	}
-	dir := scratch("")
-	defer os.RemoveAll(dir)
-	file := filepath.Join(dir, "f.lock")
-	acquireOnce(file)
 	plain := filepath.Join(dir, "plain")
 	must(os.WriteFile(plain, nil, 0o600))
 	var ours, theirs []time.Duration
 	for i := range 220 {
-		a := timed("bin/leasectl", "status", "--lock", file)
+		a := timed(name, args...)
 		b := timed(flock, "-n", plain, "true")
 		if i >= 20 { // the first ones warm the caches
 			ours, theirs = append(ours, a), append(theirs, b)
 		}
 	}
-	row(what, ratioOf(ours, theirs), "<= 1.6", fmt.Sprintf("medians %s and %s", median(ours), median(theirs)))
+	row(what, ratioOf(ours, theirs), target, fmt.Sprintf("medians %s and %s", median(ours), median(theirs)))
 }
 
 func timed(name string, args ...string) time.Duration {

@@ -17,8 +17,9 @@ import (
 
 // Command is what to run. Argv[0] is looked up on PATH unless it has a slash.
 type Command struct {
-	Argv []string
-	Env  []string
+	Argv  []string
+	Env   []string
+	Files []*os.File // what it inherits from descriptor 3 on
 }
 
 // StartError says that the command never ran.
@@ -87,8 +88,8 @@ func Start(c Command) (*Child, error) {
 	return child, nil
 }
 
-// launch starts a process and begins to wait for it. extra are its descriptors from 3 on.
-func launch(path string, c Command, extra ...*os.File) (*Child, error) {
+// launch starts a process and begins to wait for it.
+func launch(path string, c Command) (*Child, error) {
 	child := &Child{exited: make(chan struct{}), stopped: make(chan unix.Signal, 1), none: make(chan struct{})}
 	started := make(chan error)
 	go func() {
@@ -96,7 +97,7 @@ func launch(path string, c Command, extra ...*os.File) (*Child, error) {
 		becomeSubreaper()
 		child.strangers = noteStrangers()
 		var err error
-		child.PID, err = fork(path, c, extra)
+		child.PID, err = fork(path, c)
 		started <- err
 		if err == nil {
 			child.reap()
@@ -141,10 +142,10 @@ func notTried(name string, err error) *StartError {
 	return &StartError{Name: name, Status: statusNotTried, Err: err}
 }
 
-func fork(path string, c Command, extra []*os.File) (int, error) {
+func fork(path string, c Command) (int, error) {
 	p, err := os.StartProcess(path, c.Argv, &os.ProcAttr{
 		Env:   c.Env,
-		Files: append([]*os.File{os.Stdin, os.Stdout, os.Stderr}, extra...),
+		Files: append([]*os.File{os.Stdin, os.Stdout, os.Stderr}, c.Files...),
 		Sys:   dieWithParent(),
 	})
 	if err != nil {

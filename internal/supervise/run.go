@@ -122,6 +122,22 @@ func (c *Child) leftover() int {
 	}
 }
 
+// Linger waits, after the command has ended, until nothing of it is left, at most for patience; a signal that ends wrappers
+// ends the wait. It returns how many descendants are left.
+func (c *Child) Linger(patience time.Duration, signals *Signals) int {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && c.leftover() > 0; {
+		select {
+		case <-c.none:
+		case sig := <-signals.C():
+			if Ends(sig) {
+				return c.leftover()
+			}
+		case <-time.After(lookRound):
+		}
+	}
+	return c.leftover()
+}
+
 func (c *Child) endLost(lost error, hold Hold) Result {
 	left := c.End(hold.Grace(lost), hold.Note)
 	status, sig := c.Status()

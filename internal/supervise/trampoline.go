@@ -5,20 +5,22 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
-// trampolineVariable marks a start of the wrapper's own binary as a trampoline.
+// trampolineVariable marks a start of the wrapper's own binary as a trampoline. Its value is how many descriptors the command
+// inherits.
 const trampolineVariable = "HOLDFAST_TRAMPOLINE"
 
-// The trampoline's descriptors: it is let go by a byte on the one, and tells on the other why the command did not start.
-const (
-	goFD     = 3
-	faultFD  = 4
-	noSignal = 125 // its status when the wrapper gave up
-)
+// firstFD is the first descriptor that a command inherits beside the standard ones. Behind the command's own, the trampoline
+// has two: it is let go by a byte on the one, and tells on the other why the command did not start.
+const firstFD = 3
+
+// noSignal is the trampoline's status when the wrapper gave up.
+const noSignal = 125
 
 // Waiting is a process that exists, has its pid, and waits to become the command. Go or Cancel must be called.
 type Waiting struct {
@@ -52,10 +54,11 @@ func StartWaiting(c Command, pidVariable string) (*Waiting, error) {
 	}
 	defer faultIn.Close()
 	jump := Command{
-		Argv: append([]string{os.Args[0], pidVariable, path}, c.Argv...),
-		Env:  append(c.Env, trampolineVariable+"=1"),
+		Argv:  append([]string{os.Args[0], pidVariable, path}, c.Argv...),
+		Env:   append(c.Env, trampolineVariable+"="+strconv.Itoa(len(c.Files))),
+		Files: append(slices.Clone(c.Files), gateOut, faultIn),
 	}
-	child, err := launch(self, jump, gateOut, faultIn)
+	child, err := launch(self, jump)
 	if err != nil {
 		gateIn.Close()
 		faultOut.Close()
@@ -97,22 +100,24 @@ func (w *Waiting) Cancel() {
 // Jump makes this process the command, if it was started as a trampoline; otherwise it returns at once. It is the first
 // call of a wrapper's main.
 func Jump() {
-	if os.Getenv(trampolineVariable) == "" {
+	inherited, err := strconv.Atoi(os.Getenv(trampolineVariable))
+	if err != nil {
 		return
 	}
+	goFD, faultFD := firstFD+inherited, firstFD+inherited+1
 	os.Unsetenv(trampolineVariable)
 	if signal.Ignored(unix.SIGINT) {
 		signal.Ignore(unix.SIGQUIT)
 	}
 	unix.CloseOnExec(faultFD)
-	if !letGo() {
+	if !letGo(goFD) {
 		os.Exit(noSignal)
 	}
 	pidVariable, path, argv := os.Args[1], os.Args[2], os.Args[3:]
 	if pidVariable != "" {
 		os.Setenv(pidVariable, strconv.Itoa(os.Getpid()))
 	}
-	err := unix.Exec(path, argv, os.Environ())
+	err = unix.Exec(path, argv, os.Environ())
 	var no unix.Errno
 	errors.As(err, &no)
 	_, _ = unix.Write(faultFD, []byte(strconv.Itoa(int(no))))
@@ -120,7 +125,7 @@ func Jump() {
 }
 
 // letGo waits for the byte; the end of the pipe instead means that the wrapper gave up, or is gone.
-func letGo() bool {
+func letGo(goFD int) bool {
 	defer unix.Close(goFD)
 	for {
 		n, err := unix.Read(goFD, make([]byte, 1))

@@ -33,13 +33,18 @@ func ScriptCommands() map[string]command {
 		"jq":        jq,
 		"mkfifo":    onPath(func(path string) error { return unix.Mkfifo(path, 0o644) }),
 		"mksocket":  onPath(mksocket),
-		"mkdevice":  onPath(func(path string) error { return unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))) }),
+		"mkdevice":  onPath(nullDevice(unix.Mknod)),
 		"mksparse":  mksparse,
 		"mknul":     mknul,
 		"snapshot":  snapshot,
 		"unchanged": unchanged,
 		"waitfile":  waitfile,
 	}
+}
+
+// nullDevice makes a device node; the systems disagree on the type of a device number.
+func nullDevice[N int | uint64](mknod func(path string, mode uint32, device N) error) func(path string) error {
+	return func(path string) error { return mknod(path, unix.S_IFCHR|0o666, N(unix.Mkdev(1, 3))) }
 }
 
 // ScriptCondition serves [root] and [tool:NAME]. Where nothing may be skipped, a condition that does not hold fails.

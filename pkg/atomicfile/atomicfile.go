@@ -230,3 +230,11 @@ func Mkdir(path string) error {
 	}
 	return nil
 }
+
+// RemoveDir removes the directory called name, which must be empty (ENOTEMPTY).
+func RemoveDir(d *regfile.Dir, name string) error {
+	if err := regfile.Retry(func() error { return unix.Unlinkat(d.FD(), name, unix.AT_REMOVEDIR) }); err != nil {
+		return nameError("remove", d.Join(name), err)
+	}
+	return nil
+}

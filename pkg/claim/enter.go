@@ -60,7 +60,7 @@ func Enter(ctx context.Context, d *regfile.Dir, name string, who Who, bound time
 			return nil, err
 		}
 		if h != nil {
-			entered, err := h.enter(ctx, who, started.Add(bound))
+			entered, err := h.enter(ctx, who, later(started.Add(bound), time.Now().Add(lookersPatience)))
 			if err != nil {
 				return nil, err
 			}
@@ -83,6 +83,17 @@ func Enter(ctx context.Context, d *regfile.Dir, name string, who Who, bound time
 		}
 		waiter.Wait(bound - time.Since(started))
 	}
+}
+
+// lookersPatience is how long a claim that was just created waits for those who only look at it, whatever its bound: giving up
+// leaves it behind.
+const lookersPatience = time.Second
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // create returns nil without an error when the name is taken.

@@ -55,9 +55,10 @@ const lockTries = 20
 // Inspect says what the claim called name is. It writes nothing; it holds a shared kernel lock for a moment. An error is
 // a *regfile.Error.
 func Inspect(d *regfile.Dir, name string) (Inspection, error) {
+	absent := Inspection{Path: d.Join(name), State: Absent, Reason: "there is no claim"}
 	f, err := d.OpenOwned(name, unix.O_RDONLY)
 	if regfile.IsAbsent(err) {
-		return Inspection{Path: d.Join(name), State: Absent, Reason: "there is no claim"}, nil
+		return absent, nil
 	}
 	if err != nil {
 		return unopened(err)
@@ -67,7 +68,17 @@ func Inspect(d *regfile.Dir, name string) (Inspection, error) {
 	if err != nil {
 		return Inspection{}, err
 	}
-	return examine(d, f, lock)
+	in, err := examine(d, f, lock)
+	if err != nil {
+		return Inspection{}, err
+	}
+	switch now, err := f.Stat(); {
+	case err != nil:
+		return Inspection{}, err
+	case now.Nlink == 0:
+		return absent, nil // left while it was looked at: that its lock is free proves nothing
+	}
+	return in, nil
 }
 
 // unopened is the inspection of a claim that is a regular file but may not be read: another user's, in a directory that

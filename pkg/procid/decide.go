@@ -4,12 +4,14 @@ import "fmt"
 
 // facts is what can be seen now about the process on record.
 type facts struct {
+	System     Scheme // of the keys made here; empty where none are
 	Hostname   string
 	Boot       string // "?" when not to be trusted
 	NS         uint64 // inode of our pid namespace
 	Unusable   string // why no key can be compared; empty when keys can be
 	Target     target // by pid, in our namespace
 	Namespaces scan   // by namespace, where the record names another one
+	Blind      string // why an absent target may only be hidden; empty where it cannot be
 }
 
 // target is what a pid shows now.
@@ -17,7 +19,8 @@ type target struct {
 	Absent bool // kill says ESRCH
 	Known  bool // ticks and state could be read
 	Ticks  uint64
-	Zombie bool // exited, the last thread of it
+	Start  string // in place of ticks, on macOS and FreeBSD
+	Zombie bool   // exited, the last thread of it
 }
 
 // scan is the search for a process of another pid namespace.
@@ -30,17 +33,23 @@ type scan struct {
 // decide is the verdict table; it does no I/O.
 func decide(rec Identity, key Key, f facts, local bool) Verdict {
 	switch key.Scheme {
-	case SchemeLinux:
-		return decideKey(rec, key, f, local)
+	case SchemeLinux, SchemeDarwin, SchemeFreeBSD:
+		switch {
+		case key.Scheme != f.System:
+			return Verdict{Uncertain, anotherSystem}
+		case key.Scheme == SchemeLinux:
+			return decideKey(rec, key, f, local)
+		}
+		return decideBSD(rec, key, f, local)
 	case SchemeLegacyTicks:
 		return decideLegacy(rec, key, f)
 	case SchemeLegacyPS:
 		return Verdict{Uncertain, "its start key is a text of ps, which depends on locale and time zone"}
-	case SchemeOtherSystem:
-		return Verdict{Uncertain, "its start key was made on another operating system"}
 	}
 	return Verdict{Uncertain, "its start key is not recognised"}
 }
+
+const anotherSystem = "its start key was made on another operating system"
 
 func decideKey(rec Identity, key Key, f facts, local bool) Verdict {
 	if f.Unusable != "" {
@@ -103,6 +112,9 @@ func decideOtherNamespace(rec Identity, s scan) Verdict {
 func decideLegacy(rec Identity, key Key, f facts) Verdict {
 	if rec.Hostname != f.Hostname {
 		return Verdict{OtherHost, "it was recorded on host " + rec.Hostname}
+	}
+	if f.System != SchemeLinux {
+		return Verdict{Uncertain, anotherSystem}
 	}
 	if f.Unusable != "" {
 		return Verdict{Uncertain, f.Unusable}

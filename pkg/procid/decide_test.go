@@ -14,10 +14,16 @@ const (
 // Each row of the design's verdict table stands under its own words; several cases may belong to one row.
 func TestVerdicts(t *testing.T) {
 	const ours, other = 4026531836, 4026532999
-	here := func(target target) facts { return facts{Hostname: "here", Boot: bootA, NS: ours, Target: target} }
-	inside := func(s scan) facts { return facts{Hostname: "here", Boot: bootA, NS: other, Namespaces: s} }
+	here := func(target target) facts {
+		return facts{System: SchemeLinux, Hostname: "here", Boot: bootA, NS: ours, Target: target}
+	}
+	inside := func(s scan) facts {
+		return facts{System: SchemeLinux, Hostname: "here", Boot: bootA, NS: other, Namespaces: s}
+	}
 	with := func(f facts, change func(*facts)) facts { change(&f); return f }
-	weakNow := func(target target) facts { return facts{Hostname: "here", Boot: "?", NS: ours, Target: target} }
+	weakNow := func(target target) facts {
+		return facts{System: SchemeLinux, Hostname: "here", Boot: "?", NS: ours, Target: target}
+	}
 	runs := target{Known: true, Ticks: 500}
 	zombie := target{Known: true, Ticks: 500, Zombie: true}
 	reused := target{Known: true, Ticks: 501}
@@ -149,7 +155,7 @@ func everything() (all []facts) {
 			for _, unusable := range []string{"", "why"} {
 				for _, t := range []target{{}, {Absent: true}, {Known: true, Ticks: 500}, {Known: true, Ticks: 500, Zombie: true}, {Known: true, Ticks: 1}, {Known: true, Ticks: 1, Zombie: true}} {
 					for _, s := range []scan{{}, {Done: true}, {Done: true, Found: true}, {Done: true, Found: true, Zombie: true}} {
-						all = append(all, facts{Hostname: "here", Boot: boot, NS: ns, Unusable: unusable, Target: t, Namespaces: s})
+						all = append(all, facts{System: SchemeLinux, Hostname: "here", Boot: boot, NS: ns, Unusable: unusable, Target: t, Namespaces: s})
 					}
 				}
 			}

@@ -166,7 +166,7 @@ func TestTheKeyIsTheSameInEveryTimeNamespace(t *testing.T) {
 		}
 		id, process := begin(t, inside("self"))
 		pid := strconv.Itoa(id.PID)
-		outside, err := mint(id.PID)
+		outside, err := newView().mint(id.PID)
 		check(t, err)
 		if outside != id.StartKey {
 			t.Errorf("offset %s: the key is %s inside and %s outside", seconds, id.StartKey, outside)

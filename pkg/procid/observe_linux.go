@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -21,24 +20,66 @@ const maxTicks = 1 << 63 / (1_000_000_000 / ticksPerSecond)
 // ticksPerSecond is the unit of field 22 of /proc/PID/stat, fixed by the kernel's interface to user space.
 const ticksPerSecond = 100
 
-// mint makes the start key of this process.
-func mint(pid int) (string, error) {
-	if err := procIsOurs(); err != nil {
-		return "", err
+// view is what does not change while this process lives: where it stands among boots and namespaces.
+type view struct {
+	boot   string // "?" when not to be trusted
+	ns     uint64 // inode of our pid namespace
+	offset uint64 // what our time namespace adds to start times, in ticks
+	noKeys error  // why no key can be made of what /proc shows of another process
+}
+
+func newView() view {
+	v := view{boot: weakBoot}
+	if v.noKeys = procNamespaceIsOurs(); v.noKeys != nil {
+		return v
 	}
-	offset, err := boottimeOffset()
-	if err != nil {
-		return "", err
+	if v.offset, v.noKeys = boottimeOffset(); v.noKeys != nil {
+		return v
+	}
+	if v.ns, v.noKeys = pidNamespace("self"); v.noKeys != nil {
+		return v
+	}
+	v.boot = bootID()
+	return v
+}
+
+// mint makes a process's start key.
+func (v view) mint(pid int) (string, error) {
+	if v.noKeys != nil {
+		return "", v.noKeys
 	}
 	st, err := readStat(strconv.Itoa(pid))
 	if err != nil {
 		return "", err
 	}
-	ns, err := pidNamespace("self")
-	if err != nil {
-		return "", err
+	return v.key(st), nil
+}
+
+func (v view) key(st stat) string {
+	return Key{Scheme: SchemeLinux, Ticks: st.ticks - v.offset, Boot: v.boot, NS: v.ns}.String()
+}
+
+// candidate asks the kernel about a pid that is to be an owner.
+func (v view) candidate(pid int) candidate {
+	absent := func() bool { return unix.Kill(pid, 0) == unix.ESRCH }
+	c := candidate{NoKeys: v.noKeys}
+	if !isPID(pid) {
+		return c
 	}
-	return Key{Ticks: st.ticks - offset, Boot: bootID(), NS: ns}.String(), nil
+	if c.Absent = absent(); c.Absent || v.noKeys != nil {
+		return c
+	}
+	c.First = pid == 1 && v.ns == initialPIDNamespace
+	var st stat
+	if st, c.Unreadable = readStat(strconv.Itoa(pid)); c.Unreadable == nil {
+		c.Leader, c.Unreadable = leader(strconv.Itoa(pid))
+	}
+	if c.Unreadable != nil {
+		c.Absent = absent() // it may have ended between the two
+		return c
+	}
+	c.Zombie, c.Key = st.zombie(), v.key(st)
+	return c
 }
 
 // procIsOurs fails where /proc is missing or belongs to another pid namespace: its numbers would mean other processes.
@@ -114,15 +155,23 @@ func parseOffsets(text string) (uint64, error) {
 func bootID() string {
 	const dir, file = "/proc/sys/kernel", "/proc/sys/kernel/random/boot_id"
 	var kernel, id unix.Stat_t
-	if unix.Stat(dir, &kernel) != nil || unix.Stat(file, &id) != nil || kernel.Dev != id.Dev {
+	if unix.Stat(dir, &kernel) != nil || unix.Stat(file, &id) != nil || kernel.Dev != id.Dev || isMountPoint(file) {
 		return weakBoot
 	}
 	b, err := os.ReadFile(file)
 	text := strings.TrimSuffix(string(b), "\n")
-	if err != nil || !regexp.MustCompile(`^`+uuidPattern+`$`).MatchString(text) {
+	if err != nil || !isUUID(text) {
 		return weakBoot
 	}
 	return text
+}
+
+// isMountPoint tells whether something is mounted exactly there, a file of the same filesystem too. Kernels before 5.8 do
+// not say.
+func isMountPoint(path string) bool {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_TYPE, &st)
+	return err == nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 }
 
 // pidNamespace is the inode of a process's pid namespace.
@@ -174,39 +223,32 @@ func parseStat(text string) (stat, error) {
 }
 
 // observe gathers the facts that decide needs for this record, and no others.
-func observe(rec Identity, key Key) facts {
-	f := facts{Boot: weakBoot}
-	f.Hostname, _ = os.Hostname()
+func (v view) observe(rec Identity, key Key) facts {
+	f := facts{System: SchemeLinux, Boot: weakBoot}
 	if key.Scheme != SchemeLinux && key.Scheme != SchemeLegacyTicks {
 		return f
 	}
-	if err := procNamespaceIsOurs(); err != nil {
-		f.Unusable = "it cannot be compared: " + err.Error()
+	if key.Boot != v.boot {
+		f.Hostname, _ = os.Hostname() // in a key of this boot it means nothing
+	}
+	if v.noKeys != nil {
+		f.Unusable = "it cannot be compared: " + v.noKeys.Error()
 		return f
 	}
-	offset, err := boottimeOffset()
-	if err != nil {
-		f.Unusable = "it cannot be compared: " + err.Error()
-		return f
-	}
-	if f.NS, err = pidNamespace("self"); err != nil {
-		f.Unusable = "it cannot be compared: " + err.Error()
-		return f
-	}
-	f.Boot = bootID()
+	f.Boot, f.NS = v.boot, v.ns
 	if key.Scheme == SchemeLinux && key.NS != f.NS {
 		if key.Boot == f.Boot && f.NS == initialPIDNamespace {
-			f.Namespaces = findInNamespace(rec.PID, key, offset)
+			f.Namespaces = findInNamespace(rec.PID, key, v.offset)
 		}
 		return f
 	}
-	f.Target = look(rec.PID, offset)
+	f.Target = look(rec.PID, v.offset)
 	return f
 }
 
 // look asks the kernel about a pid of our namespace. Only ESRCH proves absence.
 func look(pid int, offset uint64) target {
-	if pid <= 0 {
+	if !isPID(pid) {
 		return target{}
 	}
 	if err := unix.Kill(pid, 0); err == unix.ESRCH {
@@ -245,49 +287,83 @@ func findInNamespace(pid int, key Key, offset uint64) scan {
 	return scan{Done: true}
 }
 
+// matches says whether a process of /proc is the one that has this pid in the key's namespace. That need not be its own
+// namespace, for an owner may have been recorded from outside.
 func matches(entry string, pid int, key Key, offset uint64) (found, zombie bool, err error) {
 	st, err := readStat(entry)
 	if err != nil || st.ticks-offset != key.Ticks {
 		return false, false, err
 	}
-	ns, err := pidNamespace(entry)
+	above, err := levelsAbove(entry, key.NS)
 	if errors.Is(err, unix.ENOENT) && st.zombie() {
 		return false, false, nil // a zombie has left its namespaces: it is dead whoever it was
 	}
-	if err != nil || ns != key.NS {
+	if err != nil || above < 0 {
 		return false, false, err
 	}
 	pids, err := nsPids(entry)
 	if err != nil {
 		return false, false, err
 	}
-	return pids[len(pids)-1] == pid, st.zombie(), nil
+	return above < len(pids) && pids[len(pids)-1-above] == pid, st.zombie(), nil
+}
+
+// levelsAbove says how far above a process's pid namespace the one with that inode is: 0 when it is its own, -1 when it is
+// none of those that enclose it.
+func levelsAbove(entry string, inode uint64) (int, error) {
+	fd, err := unix.Open("/proc/"+entry+"/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	for level := 0; err == nil; level++ {
+		var st unix.Stat_t
+		if err = unix.Fstat(fd, &st); err != nil || st.Ino == inode {
+			unix.Close(fd)
+			return level, err
+		}
+		parent, failed := unix.IoctlRetInt(fd, unix.NS_GET_PARENT)
+		unix.Close(fd)
+		if failed == unix.EPERM && st.Ino == initialPIDNamespace {
+			return -1, nil // the initial one has none above it
+		}
+		fd, err = parent, failed
+	}
+	return 0, err
 }
 
 func gone(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) }
 
 // nsPids is a process's pid in each namespace from that of /proc down to its own.
-func nsPids(pid string) ([]int, error) {
+func nsPids(pid string) ([]int, error) { return statusNumbers(pid, "NSpid") }
+
+// leader is the pid of the process to which a process's or thread's number belongs.
+func leader(pid string) (int, error) {
+	numbers, err := statusNumbers(pid, "Tgid")
+	if err != nil {
+		return 0, err
+	}
+	return numbers[0], nil
+}
+
+// statusNumbers are the numbers, at least one, on a line of /proc/PID/status.
+func statusNumbers(pid, name string) ([]int, error) {
 	b, err := os.ReadFile("/proc/" + pid + "/status")
 	if err != nil {
 		return nil, err
 	}
 	for line := range strings.Lines(string(b)) {
-		rest, ok := strings.CutPrefix(line, "NSpid:")
+		rest, ok := strings.CutPrefix(line, name+":")
 		if !ok {
 			continue
 		}
-		var pids []int
+		var numbers []int
 		for _, field := range strings.Fields(rest) {
 			n, err := strconv.Atoi(field)
 			if err != nil {
 				return nil, err
 			}
-			pids = append(pids, n)
+			numbers = append(numbers, n)
 		}
-		if len(pids) > 0 {
-			return pids, nil
+		if len(numbers) > 0 {
+			return numbers, nil
 		}
 	}
-	return nil, errors.New("/proc/PID/status has no NSpid line")
+	return nil, errors.New("/proc/PID/status has no " + name + " line")
 }

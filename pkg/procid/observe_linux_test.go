@@ -100,11 +100,11 @@ func TestAnotherStartIsAnotherProcess(t *testing.T) {
 	wordIs(t, Judge(legacy, true), OtherHost)
 }
 
-// A pid of 0 or less would ask about process groups; no owner has one.
+// A pid of 0 or less would ask about process groups, one of more than 32 bits about another process; no owner has one.
 func TestImpossiblePidsAreUncertain(t *testing.T) {
 	id, err := Self()
 	check(t, err)
-	for _, pid := range []int{0, -1, -id.PID} {
+	for _, pid := range []int{0, -1, -id.PID, 1<<32 + id.PID, 1 << 32, 1<<32 + 1<<30} {
 		wordIs(t, Judge(Identity{PID: pid, StartKey: id.StartKey, Hostname: id.Hostname}, true), Uncertain)
 	}
 	wordIs(t, Judge(Identity{PID: 1 << 30, StartKey: id.StartKey, Hostname: id.Hostname}, true), Dead)
@@ -138,7 +138,7 @@ func TestKeysDoNotDependOnLocaleOrZone(t *testing.T) {
 
 // The command name stands in /proc/PID/stat in parentheses and may hold anything.
 func TestACommandNameCannotForgeTheStart(t *testing.T) {
-	for _, name := range []string{"a) b (c", ") Z 1 1 1 1 (", "x\ny", "(((", ")))", ") 0 0 0 0 0 0", " "} {
+	for _, name := range []string{"a) b (c", "a) R 1 2 3", ") Z 1 1 1 1 (", "x\ny", "\n", "sixteen bytes ) ", "(((", ")))", ") 0 0 0 0 0 0", " "} {
 		id, child := begin(t, testkit.Command("named", name))
 		wordIs(t, Judge(id, false), Live)
 		child.Kill()
@@ -220,13 +220,15 @@ func TestACoveredBootIDMakesAWeakKey(t *testing.T) {
 	}
 }
 
-func TestABootIDThatIsNoUUIDMakesAWeakKey(t *testing.T) {
+func TestABootIDCoveredFromProcMakesAWeakKey(t *testing.T) {
 	testkit.NeedRoot(t)
-	// From the same filesystem as the kernel's, so that only its text gives it away.
-	cmd := testkit.Command("boot", "/proc/sys/kernel/ostype", "self")
-	id, _ := begin(t, testkit.Isolated(cmd, syscall.CLONE_NEWNS))
-	if key := ParseKey(id.StartKey); !key.Weak() {
-		t.Errorf("the key is %s", id.StartKey)
+	// From the same filesystem as the kernel's. The second is a UUID, another one each time it is read.
+	for _, file := range []string{"/proc/sys/kernel/ostype", "/proc/sys/kernel/random/uuid"} {
+		cmd := testkit.Command("boot", file, "self")
+		id, _ := begin(t, testkit.Isolated(cmd, syscall.CLONE_NEWNS))
+		if key := ParseKey(id.StartKey); !key.Weak() {
+			t.Errorf("with %s the key is %s", file, id.StartKey)
+		}
 	}
 }
 

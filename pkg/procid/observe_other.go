@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !darwin && !freebsd
 
 package procid
 
@@ -7,11 +7,17 @@ import (
 	"os"
 )
 
-func mint(int) (string, error) {
-	return "", errors.New("start keys are not made on this operating system yet")
-}
+type view struct{}
 
-func observe(Identity, Key) facts {
+func newView() view { return view{} }
+
+func errNoKeys() error { return errors.New("start keys are not made on this operating system") }
+
+func (view) mint(int) (string, error) { return "", errNoKeys() }
+
+func (view) candidate(int) candidate { return candidate{NoKeys: errNoKeys()} }
+
+func (view) observe(Identity, Key) facts {
 	hostname, _ := os.Hostname()
-	return facts{Hostname: hostname, Boot: weakBoot, Unusable: "start keys are not compared on this operating system yet"}
+	return facts{Hostname: hostname, Boot: weakBoot}
 }

@@ -20,20 +20,30 @@ import (
 // the circumstances they make.
 func parts() map[string]testkit.Part {
 	return map[string]testkit.Part{
-		"self":       self,
-		"named":      named,
-		"leaderless": leaderless,
-		"key":        keyOf,
-		"judge":      judge,
-		"nobody":     asNobody,
-		"proc":       withOwnProc,
-		"child":      inAChild,
-		"timens":     inATimeNamespace,
-		"hidepid":    withHiddenProcesses,
-		"boot":       withAForeignBootID,
-		"mixed":      withMixedTimeNamespaces,
-		"same pid":   withTheSamePidOutside,
-		"no keys":    func([]string) error { return noKeys() },
+		"self":           self,
+		"named":          named,
+		"leaderless":     leaderless,
+		"key":            keyOf,
+		"judge":          judge,
+		"nobody":         asNobody,
+		"proc":           withOwnProc,
+		"child":          inAChild,
+		"timens":         inATimeNamespace,
+		"hidepid":        withHiddenProcesses,
+		"boot":           withAForeignBootID,
+		"mixed":          withMixedTimeNamespaces,
+		"same pid":       withTheSamePidOutside,
+		"exec":           execs,
+		"still":          still,
+		"reuse":          reuse,
+		"family":         family,
+		"host":           withHostname,
+		"judge and stay": judgeAndStay,
+		"renamed":        renamed,
+		"owner":          owner,
+		"foster":         foster,
+		"no proc":        withoutProc,
+		"no keys":        func([]string) error { return noKeys() },
 	}
 }
 
@@ -82,7 +92,7 @@ func keyOf(args []string) error {
 		if err != nil {
 			return err
 		}
-		key, err := mint(pid)
+		key, err := newView().mint(pid)
 		if err != nil {
 			return err
 		}

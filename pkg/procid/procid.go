@@ -4,10 +4,13 @@
 // of one boot, seen from one pid namespace:
 //
 //	linux:<start in clock ticks since boot>@<boot id>/<pid namespace inode>
+//	darwin:<start, seconds.microseconds>@<kern.bootsessionuuid>
+//	freebsd:<start since boot, seconds.microseconds>@<kern.boottime>
 //
 // The key is compared for equality only, and derives from nothing that changes under a running process: not the wall
 // clock, not a locale, not the hostname. A boot id that cannot be trusted (over-mounted, as containers do) is "?", a
-// weak key, which can prove a process alive but never dead.
+// weak key, which can prove a process alive but never dead. FreeBSD's time of the boot is the clock's less the uptime, so
+// it moves when the clock is stepped: there it tells boots apart only where no process has the pid and the start.
 //
 // # Guarantees
 //
@@ -18,7 +21,14 @@
 //
 // # Not guaranteed
 //
-//   - On macOS and FreeBSD no keys are minted yet: every verdict there is Uncertain.
+//   - A process that got the pid of one on record within the hundredth of a second in which that one started is taken
+//     for it: live, which is the side that waits.
+//   - Another program's key names no namespace, so its owner is looked for in ours; each such verdict says so.
+//   - What this says of macOS and FreeBSD has been compiled and its decisions tested, but it has not run there.
+//   - A FreeBSD process in a jail does not see those outside it, and neither does one under a policy that hides other
+//     users' processes; an absent pid proves nothing there, and the verdict is Uncertain. A pid is one number in all
+//     jails, so a pid that was reused is proof.
+//   - On other systems no keys are made: every verdict there is Uncertain, or OtherHost.
 package procid
 
 import "os"
@@ -55,13 +65,12 @@ func Self() (Identity, error) {
 		hostname = ""
 	}
 	id := Identity{PID: os.Getpid(), Hostname: hostname}
-	id.StartKey, err = mint(id.PID)
+	id.StartKey, err = newView().mint(id.PID)
 	return id, err
 }
 
 // Judge says whether the process on record lives. local tells whether the file that records it is on a filesystem that
 // a single kernel mounts (regfile's Dir.IsLocal): then another boot's owners are gone with that boot.
-func Judge(rec Identity, local bool) Verdict {
-	key := ParseKey(rec.StartKey)
-	return decide(rec, key, observe(rec, key), local)
-}
+//
+// Who judges many uses an Observer.
+func Judge(rec Identity, local bool) Verdict { return NewObserver().Judge(rec, local) }

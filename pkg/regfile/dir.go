@@ -2,6 +2,7 @@ package regfile
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -46,8 +47,34 @@ func OpenDir(path string) (*Dir, error) {
 		unix.Close(fd)
 		return nil, IOError("stat", path, err)
 	}
+	return newDir(fd, path, st), nil
+}
+
+// OpenDir opens the directory called name in d, which is not followed when it is a symlink. Errors carry CodeAbsent,
+// CodeDirectoryInvalid or CodeIO.
+func (d *Dir) OpenDir(name string) (*Dir, error) {
+	var fd int
+	err := Retry(func() (err error) {
+		fd, err = unix.Openat(d.fd, name, openDirFlags|unix.O_NOFOLLOW, 0)
+		return err
+	})
+	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+		return nil, &Error{Code: CodeDirectoryInvalid, Path: d.Join(name), Op: "open", Err: err}
+	}
+	if err != nil {
+		return nil, d.fail("open", name, err)
+	}
+	st, err := fstat(fd)
+	if err != nil {
+		unix.Close(fd)
+		return nil, d.fail("stat", name, err)
+	}
+	return newDir(fd, d.Join(name), st), nil
+}
+
+func newDir(fd int, path string, st Stamp) *Dir {
 	const sticky = unix.S_ISVTX | unix.S_IWOTH
-	return &Dir{fd: fd, path: path, shared: st.Mode&sticky == sticky}, nil
+	return &Dir{fd: fd, path: path, shared: st.Mode&sticky == sticky}
 }
 
 // Close releases the descriptor.
@@ -82,17 +109,27 @@ func (d *Dir) CheckOwner(name string, st Stamp) error {
 
 // Names returns the names in the directory in no order, "." and ".." left out.
 func (d *Dir) Names() ([]string, error) {
+	entries, err := d.Entries()
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, err
+}
+
+// Entries returns the entries of the directory in no order, with their types.
+func (d *Dir) Entries() ([]fs.DirEntry, error) {
 	fd, err := d.reopen()
 	if err != nil {
 		return nil, IOError("list", d.path, err)
 	}
 	f := os.NewFile(uintptr(fd), d.path)
 	defer f.Close()
-	names, err := f.Readdirnames(-1)
+	entries, err := f.ReadDir(-1)
 	if err != nil {
 		return nil, IOError("list", d.path, err)
 	}
-	return names, nil
+	return entries, nil
 }
 
 // Sync makes the directory's entries durable.

@@ -70,3 +70,16 @@ func Retry(f func() error) error {
 		}
 	}
 }
+
+// Lstat returns the metadata of the entry at path, of which only the final component is not followed. Nothing is opened. The
+// error's code is CodeAbsent or CodeIO; a parent that is missing is CodeAbsent too.
+func Lstat(path string) (Stamp, error) {
+	st, err := lstatAt(unix.AT_FDCWD, path)
+	switch {
+	case err == unix.ENOENT:
+		return Stamp{}, &Error{Code: CodeAbsent, Path: path, Err: err}
+	case err != nil:
+		return Stamp{}, IOError("stat", path, err)
+	}
+	return st, nil
+}

@@ -1,10 +1,7 @@
 package leasectl
 
 import (
-	"fmt"
-
-	"github.com/urfave/cli/v2"
-
+	"holdfast/internal/claimview"
 	"holdfast/internal/clikit"
 	"holdfast/pkg/claim"
 	"holdfast/pkg/lease"
@@ -33,32 +30,17 @@ Example:
 
    leasectl claim inspect | jq -r .remedy`,
 		Flags:   t.flags(),
-		Objects: []clikit.Object{&claimObject{}},
+		Objects: []clikit.Object{&claimview.Object{}},
 		Run:     func(c *clikit.Call) error { return s.inspectClaim(c, t) },
 	}
 }
 
-// claimObject is a claim file, as found or as cleared.
-type claimObject struct {
-	clikit.Head
-	clikit.Location
-	Claim  *claimView `json:"claim,omitzero"`
-	Remedy string     `json:"remedy,omitzero"`
-
-	in claim.Inspection
-}
-
-// Text describes the claim.
-func (o *claimObject) Text() string {
-	switch {
-	case o.Code == "cleared":
-		return "cleared " + o.in.Describe()
-	case o.in.State == claim.Absent:
-		return "there is no claim: no change is under way"
-	case o.Remedy == "":
-		return o.in.Describe()
+// claimCommands are the verbs about the claim of the session's lock.
+func (s *session) claimCommands() claimview.Commands {
+	lock := "--lock " + clikit.Quote(s.lock)
+	return claimview.Commands{
+		Inspect: "leasectl claim inspect " + lock, Clear: "leasectl claim clear " + lock, Users: "program that uses this lease",
 	}
-	return o.in.Describe() + "\nremedy: " + o.Remedy
 }
 
 func (s *session) inspectClaim(c *clikit.Call, t target) error {
@@ -71,19 +53,7 @@ func (s *session) inspectClaim(c *clikit.Call, t target) error {
 	if err != nil {
 		return err
 	}
-	o := &claimObject{Head: clikit.Done(string(in.State)), Location: clikit.At(in.Path), in: in}
-	if in.State != claim.Absent {
-		o.Claim = viewClaim(&in)
-	}
-	switch in.State {
-	case claim.Abandoned:
-		o.Remedy = fmt.Sprintf("leasectl claim clear --lock %s --token %s", clikit.Quote(s.lock), clikit.Quote(in.Token))
-	case claim.HeldNow:
-		o.Remedy = holderCommand(o.Claim, in.Path) // a stopped creator shows as T
-	case claim.Unproven:
-		o.Remedy = s.forceRemedy(o.Claim)
-	}
-	return c.Emit(o)
+	return c.Emit(claimview.Found(in, s.claimCommands()))
 }
 
 type clearOptions struct {
@@ -106,25 +76,16 @@ program that uses this lease can be running, on any machine that sees the file.
 Example: the command that 'leasectl claim inspect' prints
 
    leasectl claim clear --lock state/orchestrator.lock --token 5c0c7d3e-8a51-4a0c-9d8e-2f6b1f0f4a11`,
-		Flags: append(o.flags(),
-			&cli.StringFlag{Name: "token", Usage: "the claim's `TOKEN`", Destination: &o.Token},
-			&cli.StringFlag{Name: "digest", Usage: "with --force: the claim's fingerprint, `sha256:…`", Destination: &o.Digest},
-			&cli.BoolFlag{Name: "force", Usage: "also an unproven claim; read the risk above", Destination: &o.Force, DisableDefaultText: true},
-		),
-		Objects: []clikit.Object{&claimObject{}},
+		Flags:   append(o.flags(), claimview.ClearFlags(&o.ClearRequest)...),
+		Objects: []clikit.Object{&claimview.Object{}},
 		Mutates: true,
 		Run:     func(c *clikit.Call) error { return s.clearClaim(c, o) },
 	}
 }
 
 func (s *session) clearClaim(c *clikit.Call, o clearOptions) error {
-	switch {
-	case o.Token == "" && o.Digest == "":
-		return clikit.Usagef("which claim? give --token; 'leasectl claim inspect' prints it")
-	case o.Digest != "" && !o.Force:
-		return clikit.Usagef("--digest goes with --force")
-	case o.Digest != "" && o.Token != "":
-		return clikit.Usagef("give --token or --digest, not both")
+	if err := claimview.CheckClear(o.ClearRequest, "leasectl claim inspect"); err != nil {
+		return err
 	}
 	store, err := s.open(o.target, lease.Options{})
 	if err != nil {
@@ -135,7 +96,5 @@ func (s *session) clearClaim(c *clikit.Call, o clearOptions) error {
 	if err != nil {
 		return err
 	}
-	return c.Emit(&claimObject{
-		Head: clikit.Done("cleared"), Location: clikit.At(in.Path), Claim: viewClaim(&in), in: in,
-	})
+	return c.Emit(claimview.Cleared(in))
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"holdfast/internal/clikit"
-	"holdfast/pkg/claim"
 	"holdfast/pkg/lease"
 	"holdfast/pkg/regfile"
 	"holdfast/pkg/strictjson"
@@ -68,42 +67,6 @@ func fenceText(l *lease.Lease) string {
 		return ""
 	}
 	return fmt.Sprintf(", fence %d", l.Fence)
-}
-
-// claimView is a claim file as objects carry it.
-type claimView struct {
-	State         string `json:"state"`
-	Reason        string `json:"reason"`
-	Token         string `json:"token,omitzero"`
-	Fingerprint   string `json:"fingerprint,omitzero"`
-	AgeMs         int64  `json:"ageMs"`
-	Tool          string `json:"tool,omitzero"`
-	Op            string `json:"op,omitzero"`
-	PID           int    `json:"pid,omitzero"`
-	StartKey      string `json:"startKey,omitzero"`
-	Hostname      string `json:"hostname,omitzero"`
-	EnteredAt     string `json:"enteredAt,omitzero"`
-	KernelLock    bool   `json:"kernelLock,omitzero"`
-	Verdict       string `json:"verdict,omitzero"`
-	VerdictReason string `json:"verdictReason,omitzero"`
-}
-
-func viewClaim(in *claim.Inspection) *claimView {
-	if in == nil {
-		return nil
-	}
-	v := &claimView{
-		State: string(in.State), Reason: in.Reason, Token: in.Token, Fingerprint: in.Fingerprint,
-		AgeMs: in.Age.Milliseconds(),
-	}
-	if e := in.Evidence; e != nil {
-		v.Tool, v.Op, v.PID, v.StartKey, v.Hostname = e.Tool, e.Op, e.PID, e.StartKey, e.Hostname
-		v.EnteredAt, v.KernelLock = e.EnteredAt, e.KernelLock
-	}
-	if in.Creator != nil {
-		v.Verdict, v.VerdictReason = string(in.Creator.Word), in.Creator.Reason
-	}
-	return v
 }
 
 // stageView is a staging file.

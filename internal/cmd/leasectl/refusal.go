@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"holdfast/internal/claimview"
 	"holdfast/internal/clikit"
 	"holdfast/pkg/claim"
 	"holdfast/pkg/lease"
@@ -21,13 +22,15 @@ type refusal struct {
 	Name        string            `json:"name,omitzero"`    // in list
 	Lease       strictjson.Object `json:"lease,omitzero"`   // what it was decided on, where it was readable
 	Written     strictjson.Object `json:"written,omitzero"` // what this call had published all the same
-	Claim       *claimView        `json:"claim,omitzero"`
+	Claim       *claimview.View   `json:"claim,omitzero"`
 	Stage       *stageView        `json:"stage,omitzero"`
 	Fault       string            `json:"fault,omitzero"` // what is wrong with a corrupt file
 	Offset      *int64            `json:"offset,omitzero"`
 	Fingerprint string            `json:"fingerprint,omitzero"`
 	clikit.FileFacts
 	clikit.Why
+
+	in claim.Inspection // what Claim shows, in a refusal to clear
 }
 
 // Text is the remedy.
@@ -50,9 +53,7 @@ func (s *session) refusal(err error) *refusal {
 	var uncleared *claim.ClearError
 	if errors.As(err, &uncleared) {
 		r.Location = clikit.At(uncleared.Inspection.Path)
-		if uncleared.Inspection.State != claim.Absent {
-			r.Claim = viewClaim(&uncleared.Inspection)
-		}
+		r.Claim, r.in = claimview.Of(&uncleared.Inspection), uncleared.Inspection
 	}
 	var fault *strictjson.Error
 	if errors.As(err, &fault) {
@@ -80,7 +81,7 @@ func (r *refusal) decided(e *lease.Refusal) {
 	if e.Written != nil {
 		r.Written = e.Written.Members()
 	}
-	r.Claim = viewClaim(e.Claim)
+	r.Claim = claimview.Of(e.Claim)
 }
 
 // remedy is the command that leads on, or why none is safe.
@@ -89,7 +90,7 @@ func (s *session) remedy(r *refusal) string {
 	switch r.Code {
 	case lease.CodeHeld:
 		if r.Claim != nil {
-			return "none is safe while it is held; who holds it: " + holderCommand(r.Claim, r.Path)
+			return "none is safe while it is held; who holds it: " + claimview.HolderCommand(r.in)
 		}
 		return "leasectl status " + lock
 	case lease.CodeAbsent:
@@ -115,7 +116,7 @@ func (s *session) remedy(r *refusal) string {
 func (s *session) fileRemedy(r *refusal) string {
 	switch r.Code {
 	case "unproven":
-		return s.forceRemedy(r.Claim)
+		return s.claimCommands().Force(r.in)
 	case lease.CodeFingerprintMismatch, lease.CodeNotBroken:
 		return "leasectl status --lock " + clikit.Quote(s.lock)
 	case regfile.CodeNotRegular:
@@ -182,30 +183,6 @@ func newTerm(lock string, l *lease.Lease) string {
 		return fmt.Sprintf("leasectl release %s --holder %s # no later expiry can be written", lock, clikit.Quote(l.HolderID))
 	}
 	return fmt.Sprintf("leasectl renew %s --duration 15m --holder %s", lock, clikit.Quote(l.HolderID))
-}
-
-// holderCommand shows who has a held claim.
-func holderCommand(c *claimView, path string) string {
-	if c.PID > 0 {
-		return fmt.Sprintf("ps -o pid,stat,etime,args -p %d", c.PID)
-	}
-	return "fuser -v " + clikit.Quote(path)
-}
-
-// forceRemedy names an unproven claim exactly; whether forcing it is safe only a person can know.
-func (s *session) forceRemedy(c *claimView) string {
-	if c == nil {
-		return ""
-	}
-	if c.Token == "" && c.Fingerprint == "" {
-		return "none is safe: the claim cannot be read, so it cannot be named"
-	}
-	by := "--token " + clikit.Quote(c.Token)
-	if c.Token == "" {
-		by = "--digest " + c.Fingerprint
-	}
-	return fmt.Sprintf("leasectl claim clear --lock %s %s --force # only when no program that uses this lease can be running: "+
-		"on a live claim it can make two holders", clikit.Quote(s.lock), by)
 }
 
 func absolute(path string) string {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -133,36 +132,15 @@ func (o *runOptions) conflicting(err error) error {
 }
 
 // acquireUntilSignal acquires, waiting if that is asked for, until a signal ends the wait.
-func acquireUntilSignal(store *lease.Store, o acquireOptions, signals *supervise.Signals, progress *progress) (*lease.Outcome, error) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
-	acquired := make(chan struct{})
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		for {
-			select {
-			case <-acquired:
-				return
-			case sig := <-signals.C():
-				if supervise.Ends(sig) {
-					cancel(clikit.Interrupted(sig))
-					return
-				}
-				supervise.Suspend(sig)
-			}
-		}
-	}()
-	out, err := acquireWaiting(ctx, store, o, progress)
-	close(acquired)
-	<-watched
-	if cause := context.Cause(ctx); cause != nil {
-		if err == nil {
-			_, err = store.Release(context.Background(), out.Lease.HolderID)
-		}
-		return nil, errors.Join(cause, ignoreCancelled(err))
+func acquireUntilSignal(store *lease.Store, o acquireOptions, signals *supervise.Signals, progress *progress) (out *lease.Outcome, err error) {
+	sig := signals.During(func(ctx context.Context) { out, err = acquireWaiting(ctx, store, o, progress) })
+	if sig == nil {
+		return out, err
 	}
-	return out, err
+	if err == nil {
+		_, err = store.Release(context.Background(), out.Lease.HolderID)
+	}
+	return nil, errors.Join(clikit.Interrupted(sig), ignoreCancelled(err))
 }
 
 func ignoreCancelled(err error) error {
@@ -178,7 +156,7 @@ func (k *keeping) start(command []string, lock string, signals *supervise.Signal
 		return nil, err
 	}
 	l := k.keeper.Lease()
-	child, err := supervise.Start(supervise.Command{Argv: command, Env: environment(os.Environ(), exports(lock, l))})
+	child, err := supervise.Start(supervise.Command{Argv: command, Env: environment(exports(lock, l))})
 	var failed *supervise.StartError
 	if errors.As(err, &failed) {
 		return nil, clikit.Exiting(failed.Status, err)
@@ -187,33 +165,25 @@ func (k *keeping) start(command []string, lock string, signals *supervise.Signal
 	return child, nil
 }
 
-// verify fails unless the lease is ours, and heeds the signals that came since the acquire: nobody else takes them, and the
-// command, which is to get the later ones, is not there yet. After each of them it looks again.
+// verify fails unless the lease is ours and no signal came since the acquire that ends the run.
 func (k *keeping) verify(signals *supervise.Signals) error {
-	for {
-		if _, err := k.store.Verify(lease.Check{Holder: k.keeper.Lease().HolderID}); err != nil {
-			return err
-		}
-		arrived := signals.Arrived()
-		for _, sig := range arrived {
-			if supervise.Ends(sig) {
-				return clikit.Interrupted(sig)
-			}
-			supervise.Suspend(sig)
-		}
-		if len(arrived) == 0 {
-			return nil
-		}
+	sig, err := signals.Heed(func() error {
+		_, err := k.store.Verify(lease.Check{Holder: k.keeper.Lease().HolderID})
+		return err
+	})
+	if err == nil && sig != nil {
+		err = clikit.Interrupted(sig)
 	}
+	return err
 }
 
-// environment is env with the exports in it. Those of an outer run go: of two values, programs take the first one.
-func environment(env []string, exports []clikit.Export) []string {
+// environment is that of the command: this process's, with the exports in it.
+func environment(exports []clikit.Export) []string {
+	var variables []string
 	for _, x := range exports {
-		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, x.Name+"=") })
-		env = append(env, x.Name+"="+x.Value)
+		variables = append(variables, x.Name+"="+x.Value)
 	}
-	return env
+	return supervise.Environment(os.Environ(), variables...)
 }
 
 func (k *keeping) hold() supervise.Hold {

@@ -3,6 +3,7 @@ package leasectl
 import (
 	"fmt"
 
+	"holdfast/internal/claimview"
 	"holdfast/internal/clikit"
 	"holdfast/pkg/lease"
 	"holdfast/pkg/regfile"
@@ -41,7 +42,7 @@ type statusObject struct {
 	Lease       strictjson.Object `json:"lease,omitzero"`
 	RemainingMs *int64            `json:"remainingMs,omitzero"` // negative once expired
 	RenewBy     string            `json:"renewBy,omitzero"`
-	Claim       *claimView        `json:"claim,omitzero"`
+	Claim       *claimview.View   `json:"claim,omitzero"`
 	Stage       *stageView        `json:"stage,omitzero"`
 
 	status lease.Status
@@ -50,7 +51,7 @@ type statusObject struct {
 func newStatus(path string, st lease.Status) *statusObject {
 	o := &statusObject{
 		Head: clikit.Done(string(st.State)), Location: clikit.At(path),
-		Claim: viewClaim(st.Claim), Stage: viewStage(st.Stage), status: st,
+		Claim: claimview.Of(st.Claim), Stage: viewStage(st.Stage), status: st,
 	}
 	if st.Lease != nil {
 		ms := st.Remaining.Milliseconds()
@@ -104,7 +105,7 @@ func (s *session) look(store *lease.Store) clikit.Object {
 	if st.Lease != nil {
 		r.Lease = st.Lease.Members()
 	}
-	r.Claim, r.Stage = viewClaim(st.Claim), viewStage(st.Stage)
+	r.Claim, r.Stage = claimview.Of(st.Claim), viewStage(st.Stage)
 	return r
 }
 

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package procid
+
+import "holdfast/internal/testkit"
+
+func parts() map[string]testkit.Part { return nil }
