@@ -94,7 +94,7 @@ var Codes = []Code{
 	{"adopt-profile-mismatch", 1, "the directory is reserved with another profile, path or session than the child's"},
 	{"adopt-lease-appeared", 1, "a native lease has appeared since the directory was reserved; nothing was adopted"},
 	{"withdraw-not-own", 1, "there is no reservation of this parent at this generation"},
-	{"interrupted", 1, "a signal ended the wait; nothing was changed (the status is 128 + the signal's number)"},
+	{"interrupted", 1, "a signal ended the wait; nothing was changed (the program ends by that signal, and a shell shows 128 + its number)"},
 
 	{"renewal-overdue", 1, "`run` could not renew the lease in time and ended the command (status 124)"},
 	{"command-not-found", 1, "`run` found no such program (status 127)"},

@@ -68,6 +68,7 @@ func (c *Call) Emit(o Object) error {
 	}
 	text, err := c.render(o)
 	if err == nil {
+		c.progress.Clear()
 		fmt.Fprint(os.Stderr, text)
 		c.comment(o) // last, so that the last line says why
 	}
@@ -118,7 +119,7 @@ func (p *Program) Main(env Env) int {
 }
 
 func (r *run) main() (status int) {
-	r.call.printer = printer{tool: r.Name, op: "", observed: r.env.Observed}
+	r.call.tool, r.call.observed, r.call.progress.fd = r.Name, r.env.Observed, 2
 	defer func() {
 		if v := recover(); v != nil {
 			fmt.Fprintf(os.Stderr, "%s\n", debug.Stack())

@@ -55,7 +55,7 @@ func (c *Child) Run(signals *Signals, hold Hold) Result {
 		case s := <-signals.C():
 			if s == unix.SIGCONT {
 				check.begin(hold, c.isStopped())
-			} else if sig := s.(unix.Signal); forward(sig, whereabouts()) {
+			} else if sig := s.(unix.Signal); forward(sig, signals.place()) {
 				c.Signal(sig)
 			}
 		case <-check.over:

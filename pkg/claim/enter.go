@@ -21,6 +21,8 @@ type Who struct {
 	Op    string
 	Token string // a UUID of this entry
 	Self  procid.Identity
+
+	Waiting func(waited time.Duration) // told of each look at a claim that another has; may be nil, must be quick
 }
 
 // Held is a claim this process is inside of. Leave must be called.
@@ -75,6 +77,9 @@ func Enter(ctx context.Context, d *regfile.Dir, name string, who Who, bound time
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
+		}
+		if who.Waiting != nil {
+			who.Waiting(time.Since(started))
 		}
 		waiter.Wait(bound - time.Since(started))
 	}
