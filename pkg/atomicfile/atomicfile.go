@@ -29,7 +29,12 @@ import (
 // Create publishes content as target, which must not exist, with mode under the umask. An error that is
 // fs.ErrExist means that the target or the stage was there already.
 func Create(d *regfile.Dir, stage, target string, content []byte, mode uint32) error {
-	s, err := newStage(d, stage, mode)
+	return CreateFrom(d, stage, d, target, content, mode)
+}
+
+// CreateFrom is Create with a stage in another directory of the same filesystem.
+func CreateFrom(stages *regfile.Dir, stage string, d *regfile.Dir, target string, content []byte, mode uint32) error {
+	s, err := newStage(stages, stage, mode)
 	if err != nil {
 		return err
 	}
@@ -37,13 +42,18 @@ func Create(d *regfile.Dir, stage, target string, content []byte, mode uint32) e
 	if err := s.fill(content); err != nil {
 		return err
 	}
-	return s.publish(target)
+	return s.publish(d, target)
 }
 
 // Replace puts content in the place of target, keeping the mode and owner that like records. A stage that was there
 // already is fs.ErrExist, one that was taken away fs.ErrNotExist.
 func Replace(d *regfile.Dir, stage, target string, content []byte, like regfile.Stamp) error {
-	s, err := newStage(d, stage, 0o600)
+	return ReplaceFrom(d, stage, d, target, content, like)
+}
+
+// ReplaceFrom is Replace with a stage in another directory of the same filesystem.
+func ReplaceFrom(stages *regfile.Dir, stage string, d *regfile.Dir, target string, content []byte, like regfile.Stamp) error {
+	s, err := newStage(stages, stage, 0o600)
 	if err != nil {
 		return err
 	}
@@ -54,7 +64,7 @@ func Replace(d *regfile.Dir, stage, target string, content []byte, like regfile.
 	if err := s.fill(content); err != nil {
 		return err
 	}
-	if err := regfile.Retry(func() error { return unix.Renameat(d.FD(), stage, d.FD(), target) }); err != nil {
+	if err := regfile.Retry(func() error { return unix.Renameat(stages.FD(), stage, d.FD(), target) }); err != nil {
 		return nameError("replace", d.Join(target), err)
 	}
 	s.published = true
@@ -71,7 +81,12 @@ func Remove(d *regfile.Dir, target string) error {
 
 // Move renames target to aside, which must not exist (fs.ErrExist).
 func Move(d *regfile.Dir, target, aside string) error {
-	if err := renameNoReplace(d, target, aside); err != nil {
+	return MoveTo(d, target, d, aside)
+}
+
+// MoveTo is Move into another directory of the same filesystem.
+func MoveTo(d *regfile.Dir, target string, to *regfile.Dir, aside string) error {
+	if err := renameNoReplace(d, target, to, aside); err != nil {
 		return nameError("move", d.Join(target), err)
 	}
 	return nil
@@ -144,9 +159,9 @@ func (s *stage) fill(content []byte) error {
 	return nil
 }
 
-func (s *stage) publish(target string) error {
-	if err := renameNoReplace(s.dir, s.name, target); err != nil {
-		return nameError("publish", s.dir.Join(target), err)
+func (s *stage) publish(d *regfile.Dir, target string) error {
+	if err := renameNoReplace(s.dir, s.name, d, target); err != nil {
+		return nameError("publish", d.Join(target), err)
 	}
 	s.published = true
 	return nil
@@ -190,24 +205,24 @@ func writeAll(fd int, b []byte) (int, error) {
 
 // renameNoReplace renames from to to unless to exists. Where the filesystem cannot do that in one step it links, which
 // refuses an existing name as well; where it has no links either it looks first, which the caller's claim makes safe.
-func renameNoReplace(d *regfile.Dir, from, to string) error {
-	err := regfile.Retry(func() error { return renameExclusive(d.FD(), from, to) })
+func renameNoReplace(d *regfile.Dir, from string, into *regfile.Dir, to string) error {
+	err := regfile.Retry(func() error { return renameExclusive(d.FD(), from, into.FD(), to) })
 	if !unsupported(err) {
 		return err
 	}
-	err = regfile.Retry(func() error { return unix.Linkat(d.FD(), from, d.FD(), to, 0) })
+	err = regfile.Retry(func() error { return unix.Linkat(d.FD(), from, into.FD(), to, 0) })
 	if err == nil {
 		return regfile.Retry(func() error { return unix.Unlinkat(d.FD(), from, 0) })
 	}
 	if !unsupported(err) && !errors.Is(err, unix.EPERM) {
 		return err
 	}
-	if _, err := d.Lstat(to); err == nil {
+	if _, err := into.Lstat(to); err == nil {
 		return unix.EEXIST
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return errnoOf(err)
 	}
-	return regfile.Retry(func() error { return unix.Renameat(d.FD(), from, d.FD(), to) })
+	return regfile.Retry(func() error { return unix.Renameat(d.FD(), from, into.FD(), to) })
 }
 
 func unsupported(err error) bool {
