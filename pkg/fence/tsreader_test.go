@@ -106,7 +106,10 @@ func (r *tsReader) word(what string, v any, words string) {
 	r.that(slices.Contains(strings.Fields(words), s), "%s is %v", what, v)
 }
 
-var tsGeneration = regexp.MustCompile(`^[0-9a-f]{32}$`)
+var (
+	tsGeneration = regexp.MustCompile(`^[0-9a-f]{32}$`)
+	tsGarden     = regexp.MustCompile(`^\d{8}T\d{6}-[0-9a-f]{6}$`)
+)
 
 func (r *tsReader) generation(what string, v any) {
 	r.that(tsGeneration.MatchString(r.text(what, v)), "%s is %v", what, v)
@@ -156,7 +159,7 @@ func (r *tsReader) row(o map[string]any) {
 func (r *tsReader) reservation(c map[string]any) {
 	o := r.object("reservation", c["reservation"], "gardenId n cwd resource profile attachIncarnation nativeLease from", "")
 	selected, _ := c["selected"].(map[string]any)
-	r.that(regexp.MustCompile(`^\d{8}T\d{6}-[0-9a-f]{6}$`).MatchString(r.text("gardenId", o["gardenId"])), "gardenId is %v", o["gardenId"])
+	r.that(tsGarden.MatchString(r.text("gardenId", o["gardenId"])), "gardenId is %v", o["gardenId"])
 	r.that(o["n"] == selected["n"] && o["resource"] == c["resource"] && o["profile"] == selected["profile"], "reservation of something else: %v", o)
 	r.absolute("cwd", o["cwd"])
 	r.text("attachIncarnation", o["attachIncarnation"])
