@@ -32,12 +32,12 @@ func (p specStep) allowed() bool {
 	case "leased to storage-open":
 		return p.lease == p.from.lease && p.attempted
 	case "fenced to closed":
-		return p.storage == "never-opened" && p.lease == "never-held"
+		return p.storage == "never-opened" && p.lease == "never-held" && !p.attempted
 	}
 	end := specRow{p.from.schema, p.to, p.lease, p.storage}
 	switch {
-	case !opened || !end.possible() || p.lease == "never-held" && p.from.lease != "never-held":
-		return false
+	case !opened || !end.possible() || (p.lease == "never-held") != (p.from.lease == "never-held"):
+		return false // what was held has an end; what never was is attributed to nobody
 	case p.to == "closed":
 		return p.storage == "closed" && p.from.state == "storage-open" || p.storage == "never-opened" && never
 	case p.to == "close-failed":
