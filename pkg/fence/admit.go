@@ -178,6 +178,9 @@ func restored(a *Admission, w write) *Claim {
 	if a.Replaced != nil {
 		c := *a.Replaced
 		c.Generation, c.WrittenAt = w.Generation, w.At
+		if c.SchemaVersion == SchemaLegacy { // which is not written
+			c.SchemaVersion, c.Selected = a.Claim.SchemaVersion, a.Claim.Selected
+		}
 		return &c
 	}
 	c := *a.Claim

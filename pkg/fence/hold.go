@@ -75,6 +75,8 @@ func judged(v procid.Verdict, owner procid.Identity, h Hold, local bool) procid.
 	switch {
 	case h.State == HoldBusy && v.Word == procid.Dead:
 		return procid.Verdict{Word: procid.Uncertain, Reason: "its own process is gone, but something of its run lives: the hold file is locked" + h.by()}
+	case h.State == HoldNoLocks && h.Owner != (procid.Identity{}) && v.Word == procid.Dead:
+		return procid.Verdict{Word: procid.Uncertain, Reason: "its own process is gone, but whether something of its run lives cannot be told: the filesystem has no locks"}
 	case h.State == HoldFree && h.Owner == owner && local && (v.Word == procid.Uncertain || v.Word == procid.OtherHost):
 		return procid.Verdict{Word: procid.Dead, Reason: "the hold of its run is free, so nothing of that run lives"}
 	}
