@@ -97,9 +97,7 @@ func (w *walk) session(dir *regfile.Dir, path string, entries []fs.DirEntry, sib
 		}
 	}
 	if has(entries, TxName) {
-		if s.Tx, err = f.InspectTx(); err != nil {
-			w.failed(path, err)
-		}
+		f.inspectTx(s)
 	}
 	if has(entries, HoldName) {
 		s.Hold, s.HoldErr = f.hold()
