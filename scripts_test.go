@@ -16,6 +16,7 @@ import (
 	"holdfast/internal/cmd/fencectl"
 	"holdfast/internal/cmd/fsdoctor"
 	"holdfast/internal/cmd/leasectl"
+	"holdfast/internal/cmd/regctl"
 	"holdfast/internal/testkit"
 )
 
@@ -23,6 +24,7 @@ import (
 var programs = map[string]*clikit.Program{
 	"leasectl": leasectl.Program(),
 	"fencectl": fencectl.Program(),
+	"regctl":   regctl.Program(),
 	"fsdoctor": fsdoctor.Program(),
 }
 
