@@ -104,6 +104,7 @@ func Jump() {
 	if err != nil {
 		return
 	}
+	parent := os.Getppid()
 	goFD, faultFD := firstFD+inherited, firstFD+inherited+1
 	os.Unsetenv(trampolineVariable)
 	if signal.Ignored(unix.SIGINT) {
@@ -111,6 +112,11 @@ func Jump() {
 	}
 	unix.CloseOnExec(faultFD)
 	if !letGo(goFD) {
+		os.Exit(noSignal)
+	}
+	// The command is executed by this very thread, so this thread must have the parent-death signal. A parent that was gone
+	// before it had will not be noticed by it.
+	if bindToParent(); os.Getppid() != parent {
 		os.Exit(noSignal)
 	}
 	pidVariable, path, argv := os.Args[1], os.Args[2], os.Args[3:]
