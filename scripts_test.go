@@ -17,6 +17,7 @@ import (
 	"holdfast/internal/cmd/fsdoctor"
 	"holdfast/internal/cmd/leasectl"
 	"holdfast/internal/cmd/regctl"
+	"holdfast/internal/supervise"
 	"holdfast/internal/testkit"
 )
 
@@ -29,6 +30,7 @@ var programs = map[string]*clikit.Program{
 }
 
 func TestMain(m *testing.M) {
+	supervise.Jump()
 	commands := map[string]func(){}
 	for name, p := range programs {
 		commands[name] = func() { os.Exit(p.Main(clikit.Env{Args: os.Args, Observed: mustConform(p)})) }

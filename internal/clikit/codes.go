@@ -40,6 +40,10 @@ var Codes = []Code{
 	{"stopping", 0, "the registered service is about to end, by its own word"},
 	{"quarantined", 0, "the registered service must not be used, by its own word"},
 	{"stopped", 0, "the root is configured, and no service is registered"},
+	{"snapshot", 0, "a service that may have to be recovered, with the digest of its state"},
+	{"recovered", 0, "a service whose owner is dead was released in its place"},
+	{"plan", 0, "a step of what a repair would do, or its end with the digest"},
+	{"repaired", 0, "a step of a repair that was carried out, or its end"},
 	{"schema", 0, "a JSON Schema of one verb's objects"},
 	{"regular", 0, "a regular file"},
 	{"directory", 0, "a directory"},
@@ -106,6 +110,7 @@ var Codes = []Code{
 	{"capacity", 1, "the registry is full"},
 	{"quarantine", 1, "the root's last service did not end properly"},
 	{"root-invalid", 1, "the root is no directory that can be registered"},
+	{"endpoint-unavailable", 1, "this system has no such endpoint"},
 	{"interrupted", 1, "a signal ended the wait; nothing was changed (the program ends by that signal, and a shell shows 128 + its number)"},
 
 	{"renewal-overdue", 1, "`run` could not renew the lease in time and ended the command (status 124)"},

@@ -27,9 +27,14 @@ func (h *Home) lock(ctx context.Context, op, root string, do func(*locked) error
 	if err != nil {
 		return err
 	}
+	return h.inside(held, root, do)
+}
+
+// inside runs do in a lock that was just taken, and settles what becomes of it.
+func (h *Home) inside(held *claim.Held, root string, do func(*locked) error) error {
 	h.iv.at("locked")
 	l := &locked{Home: h, held: held}
-	err = l.sweep()
+	err := l.sweep()
 	if err == nil {
 		err = do(l)
 	}
