@@ -160,7 +160,7 @@ type repairStep struct {
 // actions say in words what is done, before and after.
 var actions = map[registry.Action][2]string{
 	registry.Moves:    {"would be moved to broken/", "was moved to"},
-	registry.Rewrites: {"would be written without the row", "was written without the row; a copy is"},
+	registry.Rewrites: {"would be written without the row", "was written without the row"},
 	registry.Leaves:   {"is not touched", "was not touched"},
 	registry.Unlocks:  {"would be removed, last", "was removed"},
 }
@@ -171,12 +171,17 @@ func (o *repairStep) Text() string {
 	done := words[0]
 	if o.Code == "repaired" {
 		done = words[1]
+	}
+	switch registry.Action(o.Action) {
+	case registry.Rewrites:
+		done += " of " + regfile.Printable(o.Root)
+		if o.MovedTo != "" {
+			done += "; a copy is " + regfile.Printable(o.MovedTo)
+		}
+	case registry.Moves:
 		if o.MovedTo != "" {
 			done += " " + regfile.Printable(o.MovedTo)
 		}
-	}
-	if o.Root != "" && o.Action == string(registry.Rewrites) {
-		done += " of " + regfile.Printable(o.Root)
 	}
 	return fmt.Sprintf("%2d  %s\n    %s: %s", o.Step, regfile.Printable(o.Path), done, o.Why)
 }
