@@ -5,8 +5,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-
-	"golang.org/x/sys/unix"
 )
 
 // Line is one line of a terminal that is written over: on standard error for progress, on standard output for a display.
@@ -66,12 +64,4 @@ func (l *Line) write(text string) {
 		f = os.Stdout
 	}
 	_, _ = f.WriteString(text)
-}
-
-// Width is the number of columns of a terminal; 80 where it does not say.
-func Width(fd int) int {
-	if size, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ); err == nil && size.Col > 0 {
-		return int(size.Col)
-	}
-	return 80
 }

@@ -190,9 +190,3 @@ func WriteBytes(b []byte) error {
 	}
 	return nil
 }
-
-// IsTerminal reports whether a descriptor is a terminal.
-func IsTerminal(fd int) bool {
-	_, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)
-	return err == nil
-}

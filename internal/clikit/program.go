@@ -13,6 +13,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
+
+	"holdfast/internal/offload"
 )
 
 // Program is one of the four tools.
@@ -21,6 +23,7 @@ type Program struct {
 	Usage       string // one line
 	Description string
 	Verbs       []*Verb
+	Offload     bool                              // run in a second process, which may hang in a filesystem without the first one
 	Refusal     Object                            // an empty one of the kind that Refuse makes, for the schema
 	Refuse      func(op string, err error) Object // nil: a plain refusal
 }
@@ -110,6 +113,13 @@ type run struct {
 
 // Main runs the program and returns its exit status, unless a signal is to end the process.
 func (p *Program) Main(env Env) int {
+	if p.Offload {
+		return offload.Run(func() int { return p.main(env) })
+	}
+	return p.main(env)
+}
+
+func (p *Program) main(env Env) int {
 	r := &run{Program: p, env: env}
 	status := r.main()
 	if r.call.signal != 0 {
