@@ -20,7 +20,7 @@ Example: which of these are no regular files?
    fsdoctor classify state/* | jq -r 'select(.kind != "regular") | "\(.kind) \(.path)"'`,
 	}
 	p.Verbs = []*clikit.Verb{
-		classifyVerb(), catVerb(),
+		scanVerb(), classifyVerb(), catVerb(),
 		clikit.SchemaVerb(p, "classify"),
 	}
 	return p
