@@ -1,0 +1,154 @@
+package fencetest
+
+import (
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// moment is when a wrapper is stopped, and then killed.
+type moment struct {
+	name string
+	come func(s *scene, w *wrapper) bool // polled
+}
+
+// moments of a run: by the clock, and right after each of its writes, unless the next one was faster.
+func moments() []moment {
+	reached := func(state ...string) func(s *scene, w *wrapper) bool {
+		return func(s *scene, w *wrapper) bool {
+			c := s.claim()
+			return c != nil && slices.Contains(state, c.State) && c.Owner.PID == w.cmd.Process.Pid
+		}
+	}
+	return []moment{
+		{"any", func(*scene, *wrapper) bool {
+			time.Sleep(time.Duration(rand.Int64N(int64(60 * time.Millisecond))))
+			return true
+		}},
+		{"fenced", reached("fenced", "leased", "storage-open")},
+		{"leased", reached("leased", "storage-open")},
+		{"storage-open", reached("storage-open")},
+	}
+}
+
+// stopAt runs a command and stops the wrapper at the moment, or a little later.
+func (s *scene) stopAt(m moment) *wrapper {
+	s.Helper()
+	w := s.run(nil, nil, "sleep", "1000")
+	for deadline := time.Now().Add(patience); !m.come(s, w); {
+		if w.hasEnded() || time.Now().After(deadline) {
+			s.Fatalf("never %s: %s", m.name, w.stderr())
+		}
+	}
+	if rand.IntN(2) == 0 {
+		time.Sleep(time.Duration(rand.Int64N(int64(3 * time.Millisecond))))
+	}
+	w.signal(unix.SIGSTOP)
+	return w
+}
+
+// TestKilledAtAnyMoment: a hundred times, a wrapper is stopped and killed somewhere between its start and its command's. It always
+// leaves a claim that the next admission can judge, at worst with a transaction file that inspect names, and no command.
+func TestKilledAtAnyMoment(t *testing.T) {
+	s := newScene(t)
+	states, cleared := map[string]int{}, 0
+	all := moments()
+	for i := range 100 {
+		m := all[i%len(all)]
+		w := s.stopAt(m)
+		if i%25 > 22 {
+			s.keptOutByTheStopped(w)
+		}
+		w.kill()
+		s.await("the end of the command", func() bool { return s.running("sleep", "1000") == 0 })
+		a := s.show(nil)
+		if a.Status != 0 || a.Claim != nil && a.Verdict != dead && a.Code != "closed" {
+			s.await("a verdict", func() bool { a = s.show(nil); return a.Verdict == dead })
+		}
+		states[a.Code]++
+		if a.Tx != nil {
+			cleared++
+			s.clearTx()
+		}
+		s.admitted(nil)
+	}
+	t.Logf("killed at %v; %d transaction files cleared", states, cleared)
+}
+
+// keptOutByTheStopped fails if somebody is admitted beside a stopped wrapper that has its claim.
+func (s *scene) keptOutByTheStopped(w *wrapper) {
+	s.Helper()
+	time.Sleep(20 * time.Millisecond) // it is stopped
+	before := s.claim()
+	if before == nil || before.Owner.PID != w.cmd.Process.Pid {
+		return
+	}
+	if a := s.admit(nil); a.Code != ownerLive && a.Code != "tx-held" {
+		s.Errorf("beside a stopped wrapper: %s: %s", a.Code, a.Reason)
+	}
+	if now := s.claim(); now.Generation != before.Generation {
+		s.Errorf("the claim changed while its owner was stopped: %+v", now)
+	}
+}
+
+// clearTx does what inspect says about the transaction file of a wrapper that was killed. One that was killed before it had
+// written a word there has left nothing that could prove it.
+func (s *scene) clearTx() {
+	s.Helper()
+	a := s.ask(nil, "tx", "inspect", "--dir", s.dir)
+	content := s.read(filepath.Join(s.dir, "entwurf-owner.tx"))
+	if want := map[bool]string{false: "abandoned", true: "unproven"}[content == ""]; a.Code != want {
+		s.Fatalf("the transaction file is %s: %+v\n%s", a.Code, a, content)
+	}
+	if out, err := exec.Command("sh", "-c", a.Remedy).CombinedOutput(); err != nil {
+		s.Fatalf("%s: %v: %s", a.Remedy, err, out)
+	}
+}
+
+// TestRefusedMarkEndsTheCommand: a wrapper is stopped after it has marked leased, and its claim is changed under it. It finds that
+// at its next mark, and ends the command that it has just started.
+func TestRefusedMarkEndsTheCommand(t *testing.T) {
+	s := newScene(t)
+	for range 50 {
+		w := s.run(nil, nil, "sleep", "1000")
+		for c := s.claim(); c == nil || c.State != "leased" && c.State != "storage-open" || c.Owner.PID != w.cmd.Process.Pid; c = s.claim() {
+			if w.hasEnded() {
+				t.Fatal(w.stderr())
+			}
+		}
+		w.signal(unix.SIGSTOP)
+		s.await("the wrapper to stop", func() bool { return w.isStopped() })
+		c := s.claim()
+		if c.State != "leased" {
+			w.kill()
+			s.eventually(nil, dead)
+			if s.show(nil).Tx != nil {
+				s.clearTx()
+			}
+			s.admitted(nil)
+			continue
+		}
+		s.plant(`"generation": "`+c.Generation+`"`, `"generation": "00000000000000000000000000000000"`)
+		before := s.claim()
+		w.signal(unix.SIGCONT)
+		if status := w.end(); status != statusLost {
+			t.Errorf("the status is %d: %s", status, w.stderr())
+		}
+		if a := w.refusal(); a.Code != generationMismatch {
+			t.Errorf("%s: %s", a.Code, a.Reason)
+		}
+		if n := s.running("sleep", "1000"); n != 0 {
+			t.Errorf("%d commands are left", n)
+		}
+		if now := s.claim(); *now != *before {
+			t.Errorf("the claim became %+v", now)
+		}
+		return
+	}
+	t.Error("no wrapper was stopped at leased")
+}
