@@ -2,11 +2,14 @@ package fencetest
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"holdfast/internal/testkit"
 )
 
 // stay is what the grandchildren do: it says that it has started, and stays until it is told to end.
@@ -98,13 +101,17 @@ func TestHoldNamesItsOwnerOnly(t *testing.T) {
 	s.refused(sibling, ownerUncertain)
 }
 
+// findHold is for bash: it puts the number of the hold's descriptor into n.
+const findHold = `for fd in /proc/$$/fd/*; do if [[ $(readlink $fd) == */entwurf-owner.hold ]]; then n=${fd##*/}; fi; done; `
+
 // TestClosingTheHoldGivesItUp: a child that closes the inherited descriptor is not protected. While the wrapper lives that
 // changes nothing. When it is killed, what runs on without the descriptor keeps nobody out.
 func TestClosingTheHoldGivesItUp(t *testing.T) {
 	needWorlds(t)
+	testkit.NeedTool(t, "bash")
 	s := newScene(t)
 	sibling := s.world("").inside()
-	w := s.run(nil, nil, "sh", "-c", `setsid -f `+stay+` 3>&-; until test -e "$OUT/started"; do sleep 0.02; done; exec sleep 1000 3>&-`)
+	w := s.run(nil, nil, "bash", "-c", findHold+`exec {n}>&-; setsid -f `+stay+`; until test -e "$OUT/started"; do sleep 0.02; done; exec sleep 1000`)
 	s.await("the command", func() bool { return s.running("sleep", "1000") == 1 && s.isOpen() })
 	s.refused(nil, ownerLive)
 	s.refused(sibling, ownerUncertain)
@@ -119,27 +126,41 @@ func TestClosingTheHoldGivesItUp(t *testing.T) {
 // TestUnlockingTheHold: a child that gives up the lock itself, on the descriptor that it shares with the wrapper, takes the
 // evidence away from those who do not see the wrapper. Those who do see that it lives.
 func TestUnlockingTheHold(t *testing.T) {
+	testkit.NeedTool(t, "bash")
 	s := newScene(t)
-	w := s.run(nil, nil, "sh", "-c", `flock -u 3; touch "$OUT/started"; until test -e "$OUT/end"; do sleep 0.02; done; exit 7`)
+	w := s.run(nil, nil, "bash", "-c", findHold+`flock -u $n; `+untilEnd)
 	s.await("the command", func() bool { return exists(s.file("started")) && s.isOpen() })
 	if a := s.refused(nil, ownerLive); a.Hold == nil || a.Hold.State != "free" {
 		t.Errorf("the hold is %+v", a.Hold)
 	}
 	s.touch("end")
-	if status := w.end(); status != 7 || s.claim().State != "closed" {
-		t.Errorf("status %d, %s: %s", status, s.claim().State, w.stderr())
+	w.ends(7, "closed", "closed")
+}
+
+// TestDescriptors: beside what it would have without fencectl, the command has the hold, and nothing else; what was given to it
+// under a number of its own it finds there.
+func TestDescriptors(t *testing.T) {
+	testkit.NeedTool(t, "bash")
+	s := newScene(t)
+	const script = `exec 3<"$0"; exec "$@" bash -c 'cat <&3; for fd in /proc/$$/fd/*; do [[ ${fd##*/} -gt 3 ]] && readlink $fd; done; exit 0'`
+	s.must(os.WriteFile(s.file("three"), []byte("three\n"), 0o644))
+	plain, err := s.command("bash", "-c", script, s.file("three"), "env").Output()
+	s.must(err)
+	under, err := s.command("bash", "-c", script, s.file("three"), "fencectl", "run", "--dir", s.dir, "--").Output()
+	s.must(err)
+	// The order is that of the numbers, so that the hold's place says nothing.
+	want := strings.Split(string(plain)+s.dir+"/entwurf-owner.hold\n", "\n")
+	if got := strings.Split(string(under), "\n"); !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) || got[0] != "three" {
+		t.Errorf("it has %q, want %q", got, want)
 	}
 }
 
-// TestOtherDescriptorsAreNotInherited: the command gets the hold as descriptor 3, and else what it would get without fencectl.
-func TestOtherDescriptorsAreNotInherited(t *testing.T) {
+// TestScriptsNumbersAreFree: a command that uses the numbers that scripts use does not lose the hold by it.
+func TestScriptsNumbersAreFree(t *testing.T) {
 	s := newScene(t)
-	const script = `for fd in /proc/$$/fd/*; do test ${fd##*/} -gt 3 && readlink $fd; done; exit 0`
-	plain, err := s.command("sh", "-c", script).Output()
-	s.must(err)
-	w := s.run(nil, nil, "sh", "-c", `readlink /proc/$$/fd/3; `+script)
-	w.end()
-	if got, want := w.stdout(), s.dir+"/entwurf-owner.hold\n"+string(plain); got != want {
-		t.Errorf("beside the standard streams it has %q, want %q", got, want)
-	}
+	s.orphan(nil, func(pid int) { s.must(unix.Kill(pid, unix.SIGKILL)) },
+		"exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; exec 3>&1; "+orphaned["a session of its own"])
+	s.refused(nil, ownerUncertain)
+	s.touch("end")
+	s.eventually(nil, dead)
 }
