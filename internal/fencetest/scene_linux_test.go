@@ -29,9 +29,10 @@ const (
 // scene is a session directory, and a place for what is not to be in it.
 type scene struct {
 	*testing.T
-	dir string
-	out string       // tickets, and what commands write
-	id  testkit.Mark // in the environment of everything that is started
+	dir     string       // as it is selected
+	out     string       // tickets, and what commands write
+	modules string       // where node finds its modules
+	id      testkit.Mark // in the environment of everything that is started
 }
 
 func newScene(t *testing.T) *scene {
@@ -54,7 +55,7 @@ func (s *scene) file(name string) string { return filepath.Join(s.out, name) }
 // command is a program in the scene's environment.
 func (s *scene) command(argv ...string) *exec.Cmd {
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), string(s.id), "XDG_RUNTIME_DIR="+s.out, "OUT="+s.out, "D="+s.dir)
+	cmd.Env = append(os.Environ(), string(s.id), "XDG_RUNTIME_DIR="+s.out, "OUT="+s.out, "D="+s.dir, "NODE_PATH="+s.modules)
 	return cmd
 }
 
@@ -199,7 +200,9 @@ func (s *scene) await(what string, holds func() bool) {
 
 func (s *scene) listing() string {
 	s.Helper()
-	text, err := testkit.Listing(s.dir)
+	real, err := filepath.EvalSymlinks(s.dir)
+	s.must(err)
+	text, err := testkit.Listing(real)
 	s.must(err)
 	return text
 }
