@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,9 +38,9 @@ func moments() []moment {
 }
 
 // stopAt runs a command and stops the wrapper at the moment, or a little later.
-func (s *scene) stopAt(m moment) *wrapper {
+func (s *scene) stopAt(m moment, flags ...string) *wrapper {
 	s.Helper()
-	w := s.run(nil, nil, "sleep", "1000")
+	w := s.run(nil, flags, "sleep", "1000")
 	for deadline := time.Now().Add(patience); !m.come(s, w); {
 		if w.hasEnded() || time.Now().After(deadline) {
 			s.Fatalf("never %s: %s", m.name, w.stderr())
@@ -151,4 +152,76 @@ func TestRefusedMarkEndsTheCommand(t *testing.T) {
 		return
 	}
 	t.Error("no wrapper was stopped at leased")
+}
+
+// TestKilledWithANativeLease: a wrapper that was killed while it took the native lease leaves that to the next run, or, where
+// the claim does not say yet whose it is, to an operator, who is told how.
+func TestKilledWithANativeLease(t *testing.T) {
+	for _, m := range moments() {
+		t.Run(m.name, func(t *testing.T) {
+			s := newScene(t)
+			s.byLink()
+			for range 3 {
+				s.stopAt(m, "--native-lease", "hold", "--native-stale", "1s").kill()
+				s.await("a verdict", func() bool { a := s.show(nil); return a.Claim == nil || a.Verdict == dead || a.Code == "closed" })
+				if s.show(nil).Tx != nil {
+					s.clearTx()
+				}
+				for names := 2; s.nextRun() != 0; names-- {
+					if names == 0 {
+						t.Fatal("the next run is refused, and there is nothing left to clear")
+					}
+				}
+				s.noLocks()
+			}
+		})
+	}
+}
+
+// nextRun runs a command to its end and returns its status. When it is refused it clears the lease that is in the way, as it
+// is told.
+func (s *scene) nextRun() int {
+	s.Helper()
+	w := s.run(nil, []string{"--native-lease", "hold", "--native-stale", "1s"}, "true")
+	status := w.end()
+	if status == 0 {
+		return 0
+	}
+	a := w.refusal()
+	command, _, found := strings.Cut(a.Remedy, " #")
+	if a.Code != legacyLease && a.Code != "lease-unattributed" || !found {
+		s.Fatalf("%s: %s\n%s", a.Code, a.Reason, a.Remedy)
+	}
+	if out, err := exec.Command("sh", "-c", command+" --min-age 0s").CombinedOutput(); err != nil {
+		s.Fatalf("%s: %v: %s", command, err, out)
+	}
+	return status
+}
+
+// TestTerminatedAtAnyMoment: a wrapper that is told to end undoes what it has begun, or passes it on to its command.
+func TestTerminatedAtAnyMoment(t *testing.T) {
+	s := newScene(t)
+	states, all := map[string]int{}, moments()
+	for i := range 40 {
+		w := s.stopAt(all[i%len(all)])
+		w.signal(unix.SIGTERM)
+		w.signal(unix.SIGCONT)
+		w.end()
+		a := s.show(nil)
+		states[a.Code]++
+		if a.Code != "absent" && a.Code != "closed" && a.Code != "close-failed" {
+			t.Errorf("it is %s: %s", a.Code, w.stderr())
+		}
+		s.tidy()
+		if left := s.tickets(); len(left) > 0 {
+			t.Errorf("tickets are left: %v; standard error: %s", left, w.stderr())
+		}
+		if n := s.running("sleep", "1000"); n != 0 {
+			t.Errorf("%d commands are left", n)
+		}
+		if s.run(nil, nil, "true").end() != 0 {
+			t.Errorf("the next run is refused after %s", a.Code)
+		}
+	}
+	t.Logf("terminated at %v", states)
 }

@@ -34,10 +34,16 @@ func lockedScene(t *testing.T, modules string) *scene {
 	t.Helper()
 	s := newScene(t)
 	s.modules = modules
+	s.byLink()
+	return s
+}
+
+// byLink selects the directory by way of a symbolic link.
+func (s *scene) byLink() {
+	s.Helper()
 	link := filepath.Join(filepath.Dir(s.dir), "link")
 	s.must(os.Symlink(filepath.Base(s.dir), link))
 	s.dir = link
-	return s
 }
 
 // lockPath is what proper-lockfile makes for the scene's directory.

@@ -125,8 +125,9 @@ func TestRunIsNotReclaimedByItsStartKeyAlone(t *testing.T) {
 	w := s.run(nil, nil, "sh", "-c", `touch "$OUT/ready"; until test -e "$OUT/go"; do sleep 0.02; done; exit 7`)
 	s.await("the command", func() bool { return exists(s.file("ready")) && s.isOpen() })
 	s.plantOtherStart()
-	a := s.refused(nil, ownerUncertain)
-	s.names(a, w.cmd.Process.Pid)
+	s.names(s.refused(nil, ownerUncertain), w.cmd.Process.Pid)
+	s.plant("@"+bootOf(s.claim()), "@6f1d8e4a-4a8b-4bd1-9a57-0d0d5c0c7d3e")
+	s.names(s.refused(nil, ownerUncertain), w.cmd.Process.Pid)
 	s.touch("go")
 	w.end()
 }

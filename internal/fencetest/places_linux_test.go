@@ -189,14 +189,11 @@ func TestAnotherBoot(t *testing.T) {
 	needWorlds(t)
 	s := newScene(t)
 	w := s.world("elsewhere")
-	for _, p := range []struct {
-		name string
-		from side
-	}{{"the same place", nil}, {"a pid namespace", w.inside()}, {"a renamed host", otherName}} {
+	for _, from := range []side{nil, w.inside(), otherName} {
 		owner := s.owner(nil)
 		s.plant("@"+bootOf(s.claim()), "@6f1d8e4a-4a8b-4bd1-9a57-0d0d5c0c7d3e")
-		s.verdict(p.from, dead)
-		s.admitted(p.from)
+		s.verdict(from, dead)
+		s.admitted(from)
 		owner.End(t)
 		s.must(os.Remove(s.file("owner.ticket")))
 	}

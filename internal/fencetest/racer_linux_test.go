@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"holdfast/internal/clikit"
@@ -24,7 +23,7 @@ func race() error {
 	}
 	fmt.Println("ready")
 	in := bufio.NewScanner(os.Stdin)
-	for round := 0; in.Scan(); round++ {
+	for in.Scan() {
 		ticket := filepath.Join(os.Args[2], fmt.Sprint(self.PID, ".ticket"))
 		began := time.Now()
 		won, err := step(in.Text(), self, ticket)
@@ -59,7 +58,7 @@ func step(what string, self procid.Identity, ticket string) (won string, err err
 		m.Lease = fence.NeverHeld
 	}
 	_, err = fence.MarkTicket(context.Background(), ticket, m, opts)
-	if err == nil && strings.HasPrefix(what, "closed") {
+	if err == nil && m.To == fence.Closed {
 		err = os.Remove(ticket)
 	}
 	return "", err

@@ -69,19 +69,16 @@ type answer struct {
 	Status int    `json:"-"`
 	Stderr string `json:"-"`
 
-	OK                   bool
-	Code, Reason, Remedy string
-	Verdict              string
-	VerdictReason        string
-	Claim                *claim
-	Hold                 *struct {
-		State, Generation, Reason string
-		Openers                   []int
+	OK                     bool
+	Code, Reason, Remedy   string
+	Verdict, VerdictReason string
+	Claim                  *claim
+	Hold                   *struct {
+		State   string
+		Openers []int
 	}
-	Tx                    *struct{ State string }
-	NativeLease           bool
-	Temps                 []string
-	State, Token, Command string
+	Tx          *struct{ State string }
+	NativeLease bool
 }
 
 // claim is an owner claim as far as it matters here.

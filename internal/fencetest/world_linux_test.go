@@ -83,17 +83,9 @@ func (s *scene) bootCovered() side {
 	return side{"unshare", "-m", "--", "sh", "-c", script, "sh"}
 }
 
-// owner starts a process there that has been admitted, and stays until it is ended. Its standard input can make it go on
-// with marks.
+// owner starts a process there that has been admitted, and stays until it is ended.
 func (s *scene) owner(from side) *testkit.Running {
 	s.Helper()
 	const script = `fencectl admit --dir "$D" --owner-pid $$ --ticket "$OUT/owner.ticket" --format json >"$OUT/admitted" && echo ready && exec cat`
 	return testkit.Begin(s.T, s.command(from.words("sh", "-c", script)...))
-}
-
-// mark is the owner's next step.
-func (s *scene) mark(from side, step ...string) answer {
-	s.Helper()
-	verb := append([]string{"mark"}, step...)
-	return s.ask(from, append(verb, "--ticket", s.file("owner.ticket"))...)
 }
