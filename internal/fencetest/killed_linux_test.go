@@ -59,7 +59,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	s := newScene(t)
 	states, cleared := map[string]int{}, 0
 	all := moments()
-	for i := range 100 {
+	for i := range times(100) {
 		m := all[i%len(all)]
 		w := s.stopAt(m)
 		if i%25 == 23 {
@@ -202,7 +202,7 @@ func (s *scene) nextRun() int {
 func TestTerminatedAtAnyMoment(t *testing.T) {
 	s := newScene(t)
 	states, all := map[string]int{}, moments()
-	for i := range 40 {
+	for i := range times(40) {
 		w := s.stopAt(all[i%len(all)])
 		w.signal(unix.SIGTERM)
 		w.signal(unix.SIGCONT)

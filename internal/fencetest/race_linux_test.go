@@ -91,7 +91,7 @@ func TestTenAdmissionsAtOnce(t *testing.T) {
 		r.hear()
 	}
 	var zombie *exec.Cmd
-	for round := range 200 {
+	for round := range times(200) {
 		won := s.round(all)
 		if zombie != nil {
 			_ = zombie.Wait()
@@ -166,7 +166,7 @@ func (s *scene) tidy() {
 // TestTenRunsAtOnce: one command runs, alone; nine wrappers are refused; the next round is the same.
 func TestTenRunsAtOnce(t *testing.T) {
 	s := newScene(t)
-	for round := range 5 {
+	for round := range times(5) {
 		release := fmt.Sprint("release", round)
 		var all []*wrapper
 		for i := range racers {
