@@ -111,49 +111,6 @@ func (s *scene) clearTx() {
 	}
 }
 
-// TestRefusedMarkEndsTheCommand: a wrapper is stopped after it has marked leased, and its claim is changed under it. It finds that
-// at its next mark, and ends the command that it has just started.
-func TestRefusedMarkEndsTheCommand(t *testing.T) {
-	s := newScene(t)
-	for range 50 {
-		w := s.run(nil, nil, "sleep", "1000")
-		for c := s.claim(); c == nil || c.State != "leased" && c.State != "storage-open" || c.Owner.PID != w.cmd.Process.Pid; c = s.claim() {
-			if w.hasEnded() {
-				t.Fatal(w.stderr())
-			}
-		}
-		w.signal(unix.SIGSTOP)
-		s.await("the wrapper to stop", func() bool { return w.isStopped() })
-		c := s.claim()
-		if c.State != "leased" {
-			w.kill()
-			s.eventually(nil, dead)
-			if s.show(nil).Tx != nil {
-				s.clearTx()
-			}
-			s.admitted(nil)
-			continue
-		}
-		s.plant(`"generation": "`+c.Generation+`"`, `"generation": "00000000000000000000000000000000"`)
-		before := s.claim()
-		w.signal(unix.SIGCONT)
-		if status := w.end(); status != statusLost {
-			t.Errorf("the status is %d: %s", status, w.stderr())
-		}
-		if a := w.refusal(); a.Code != generationMismatch {
-			t.Errorf("%s: %s", a.Code, a.Reason)
-		}
-		if n := s.running("sleep", "1000"); n != 0 {
-			t.Errorf("%d commands are left", n)
-		}
-		if now := s.claim(); *now != *before {
-			t.Errorf("the claim became %+v", now)
-		}
-		return
-	}
-	t.Error("no wrapper was stopped at leased")
-}
-
 // TestKilledWithANativeLease: a wrapper that was killed while it took the native lease leaves that to the next run, or, where
 // the claim does not say yet whose it is, to an operator, who is told how.
 func TestKilledWithANativeLease(t *testing.T) {
@@ -203,7 +160,7 @@ func TestTerminatedAtAnyMoment(t *testing.T) {
 	s := newScene(t)
 	states, all := map[string]int{}, moments()
 	for i := range times(40) {
-		w := s.stopAt(all[i%len(all)])
+		w := s.stopAt(all[i%len(all)], "--native-lease", []string{"none", "hold"}[i/len(all)%2])
 		w.signal(unix.SIGTERM)
 		w.signal(unix.SIGCONT)
 		w.end()
@@ -213,6 +170,7 @@ func TestTerminatedAtAnyMoment(t *testing.T) {
 			t.Errorf("it is %s: %s", a.Code, w.stderr())
 		}
 		s.tidy()
+		s.noLocks()
 		if left := s.tickets(); len(left) > 0 {
 			t.Errorf("tickets are left: %v; standard error: %s", left, w.stderr())
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -87,8 +88,15 @@ func (w *wrapper) kill() {
 	w.end()
 }
 
-// isStopped reports whether the wrapper is stopped now.
+// isStopped reports whether the wrapper is stopped now, every thread of it.
 func (w *wrapper) isStopped() bool {
 	w.s.Helper()
-	return strings.Contains(w.s.read(fmt.Sprintf("/proc/%d/stat", w.cmd.Process.Pid)), ") T ")
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", w.cmd.Process.Pid))
+	w.s.must(err)
+	for _, path := range threads {
+		if !strings.Contains(w.s.read(path), ") T ") {
+			return false
+		}
+	}
+	return len(threads) > 0
 }
