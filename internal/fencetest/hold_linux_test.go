@@ -28,8 +28,9 @@ var orphaned = map[string]string{
 // not.
 func (s *scene) orphan(from side, kill func(pid int), command string) {
 	s.Helper()
-	w := s.run(from, nil, "sh", "-c", command+`
-until test -e "$OUT/started"; do sleep 0.02; done; exec sleep 1000`)
+	script := command + `
+until test -e "$OUT/started"; do sleep 0.02; done; exec sleep 1000`
+	w := s.run(from, nil, "sh", "-c", script, script)
 	s.await("the command", func() bool { return s.running("sleep", "1000") == 1 && s.isOpen() })
 	kill(s.claim().Owner.PID)
 	if status := w.end(); status != 128+int(unix.SIGKILL) {

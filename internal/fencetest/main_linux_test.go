@@ -13,6 +13,7 @@ import (
 
 	"holdfast/internal/clikit"
 	"holdfast/internal/cmd/fencectl"
+	"holdfast/internal/cmd/regctl"
 	"holdfast/internal/testkit"
 )
 
@@ -22,6 +23,7 @@ func TestMain(m *testing.M) {
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	testscript.Main(testkit.Wide{M: m}, map[string]func(){
 		"fencectl":   func() { os.Exit(fencectl.Main(clikit.Env{Args: os.Args})) },
+		"regctl":     func() { os.Exit(regctl.Main(clikit.Env{Args: os.Args})) },
 		"racer":      part(race),
 		"tally":      part(tally),
 		"leaderless": part(leaderless),

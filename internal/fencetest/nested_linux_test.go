@@ -2,6 +2,7 @@ package fencetest
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +30,21 @@ func TestNestedRunsKeepBothDirectories(t *testing.T) {
 		s.eventually(nil, dead)
 		s.admitted(nil)
 	}
+}
+
+// TestInnerWrapperWithASocket: an inner wrapper that gives its command a descriptor 3 of its own takes nothing from the hold.
+func TestInnerWrapperWithASocket(t *testing.T) {
+	s := newScene(t)
+	s.orphan(nil, func(pid int) { s.must(unix.Kill(pid, unix.SIGKILL)) }, `
+test -n "$REG_ROOT" || { mkdir -m 700 "$OUT/state"; exec regctl run --state-home "$OUT/state" --root "$OUT" --endpoint http://127.0.0.1:0 -- sh -c "$0" "$0"; }
+readlink /proc/$$/fd/3 >"$OUT/three"; `+orphaned["a session of its own"])
+	if got := s.read(s.file("three")); !strings.HasPrefix(got, "socket:") {
+		t.Errorf("descriptor 3 is %q", got)
+	}
+	s.refused(nil, ownerUncertain)
+	s.touch("end")
+	s.eventually(nil, dead)
+	s.admitted(nil)
 }
 
 // TestRunAsTheFirstProcess of a pid namespace, as in a container: pid 1 is an owner like others.
