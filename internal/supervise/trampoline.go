@@ -57,6 +57,7 @@ func StartWaiting(c Command, pidVariable string) (*Waiting, error) {
 		Argv:  append([]string{os.Args[0], pidVariable, path}, c.Argv...),
 		Env:   append(c.Env, trampolineVariable+"="+strconv.Itoa(len(c.Files))),
 		Files: append(slices.Clone(c.Files), gateOut, faultIn),
+		Kept:  c.Kept,
 	}
 	child, err := launch(self, jump)
 	if err != nil {

@@ -172,7 +172,7 @@ func (w *owning) start(command []string, signals *supervise.Signals) (*supervise
 		return nil, errors.Join(err, w.releaseNative(), w.putBack())
 	}
 	child, err := supervise.Start(supervise.Command{
-		Argv: command, Files: []*os.File{w.a.Hold},
+		Argv: command, Kept: []*os.File{w.a.Hold},
 		Env: supervise.Environment(os.Environ(), "FENCE_DIR="+w.f.Selected(), "FENCE_TICKET="+w.o.ticket),
 	})
 	if err == nil {
