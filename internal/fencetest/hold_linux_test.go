@@ -124,15 +124,20 @@ func TestClosingTheHoldGivesItUp(t *testing.T) {
 	}
 }
 
-// TestUnlockingTheHold: a child that gives up the lock itself, on the descriptor that it shares with the wrapper, takes the
-// evidence away from those who do not see the wrapper. Those who do see that it lives.
+// TestUnlockingTheHold: a child that gives up the lock itself, on the descriptor that it shares with the wrapper, changes nothing
+// while the wrapper lives, which has a lock of its own: not even for those who cannot see it.
 func TestUnlockingTheHold(t *testing.T) {
+	needWorlds(t)
 	testkit.NeedTool(t, "bash")
 	s := newScene(t)
+	sibling := s.world("").inside()
 	w := s.run(nil, nil, "bash", "-c", findHold+`flock -u $n; `+untilEnd)
 	s.await("the command", func() bool { return exists(s.file("started")) && s.isOpen() })
-	if a := s.refused(nil, ownerLive); a.Hold == nil || a.Hold.State != "free" {
+	if a := s.refused(nil, ownerLive); a.Hold == nil || a.Hold.State != "held" {
 		t.Errorf("the hold is %+v", a.Hold)
+	}
+	if a := s.refused(sibling, ownerUncertain); a.Hold == nil || a.Hold.State != "held" {
+		t.Errorf("from another namespace the hold is %+v", a.Hold)
 	}
 	s.touch("end")
 	w.ends(7, "closed", "closed")

@@ -61,6 +61,8 @@ func (f *Fence) hold() (Hold, error) {
 		h.State = HoldBusy
 	case err != nil:
 		h.State = HoldNoLocks
+	case byteLocked(file.FD()):
+		h.State = HoldBusy
 	}
 	if snap, err := file.Snapshot(holdLimit); err == nil && snap != nil {
 		var body holdBody
@@ -133,13 +135,13 @@ func (h Hold) by() string {
 // takeHold locks the hold file, which is made when it is missing and never removed or replaced, and writes whose it is. The
 // file is for the command and all that it starts; closing it ends this process's part. A lock that stays with another is a
 // *Refusal of code owner-uncertain.
-func (tx *transaction) takeHold(c *Claim) (*os.File, error) {
+func (tx *transaction) takeHold(c *Claim) (hold, own *os.File, err error) {
 	if err := atomicfile.Ensure(tx.dir, HoldName, claimMode); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	file, err := tx.dir.OpenOwned(HoldName, unix.O_RDWR)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	locked, err := lockHold(file)
 	if err == nil && !locked {
@@ -149,9 +151,26 @@ func (tx *transaction) takeHold(c *Claim) (*os.File, error) {
 	if err == nil {
 		err = rewrite(file, holdBody{Owner: c.Owner, Generation: c.Generation})
 	}
+	if err == nil {
+		own, err = tx.lockOwn()
+	}
 	if err != nil {
 		file.Close()
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(file.FD()), file.Path()), own, nil
+}
+
+// lockOwn opens the hold file once more, for this process alone, and locks a byte of it: what the command does to the lock that
+// it inherits, it cannot do to this one.
+func (tx *transaction) lockOwn() (*os.File, error) {
+	file, err := tx.dir.OpenOwned(HoldName, unix.O_RDWR)
+	if err != nil {
 		return nil, err
+	}
+	if err := lockByte(file.FD()); err != nil {
+		file.Close()
+		return nil, regfile.IOError("lock", file.Path(), err)
 	}
 	return os.NewFile(uintptr(file.FD()), file.Path()), nil
 }

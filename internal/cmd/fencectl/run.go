@@ -225,12 +225,13 @@ func (w *owning) mark(m fence.Mark) (*fence.Marked, error) {
 
 func (w *owning) putBack() error { return w.f.PutBack(context.Background(), w.a) }
 
-// opened marks that the command has begun, which may have opened storage. A refused mark is a loss.
+// opened marks that the command has begun, which may have opened storage. A refused mark is a loss; one that
+// could not be made because another's transaction was cut off is none: the claim stays leased, which is judged alike.
 func (w *owning) opened() {
 	if w.o.native == nativeChild {
 		return
 	}
-	if _, err := w.mark(fence.Mark{To: fence.StorageOpen, Attempt: true}); err != nil {
+	if _, err := w.mark(fence.Mark{To: fence.StorageOpen, Attempt: true}); err != nil && clikit.CodeOf(err) != fence.CodeTxHeld {
 		w.lost <- err
 	}
 }
@@ -273,8 +274,8 @@ func (o *runOptions) conflicting(err error) error {
 }
 
 func (w *owning) close() {
-	if w.a != nil && w.a.Hold != nil {
-		w.a.Hold.Close()
+	if w.a != nil {
+		w.a.Close()
 	}
 	if w.f != nil {
 		w.f.Close()
