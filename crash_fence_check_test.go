@@ -213,7 +213,7 @@ func (s *crashSession) finish(t testing.TB) {
 func (s *crashSession) succeed(t testing.TB) {
 	t.Helper()
 	next := filepath.Join(filepath.Dir(s.ticket), "next.ticket")
-	request := []string{"admit", "--dir", s.dir, "--owner-pid", strconv.Itoa(os.Getpid()), "--ticket", next, "--create"}
+	request := []string{"admit", "--dir", s.selected, "--owner-pid", strconv.Itoa(os.Getpid()), "--ticket", next, "--create"}
 	deadline := time.Now().Add(20 * time.Second)
 	for range 200 {
 		a := s.fencectl(t, request...)

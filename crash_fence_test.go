@@ -28,11 +28,12 @@ const (
 
 // crashSession is a session directory of one crash, with all that belongs to it, and fencectl acting on it.
 type crashSession struct {
-	root   string // everything is below it
-	dir    string // the session directory
-	ticket string // the owner's
-	owner  *exec.Cmd
-	self   procid.Identity // the owner's
+	root     string // everything is below it
+	dir      string // the session directory
+	selected string // the same as owners name it
+	ticket   string // the owner's
+	owner    *exec.Cmd
+	self     procid.Identity // the owner's
 }
 
 // newCrashSession is an empty one, with a process that may be its owner.
@@ -41,6 +42,7 @@ func newCrashSession(t testing.TB) *crashSession {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	crashCheck(t, err)
 	s := &crashSession{root: root, dir: filepath.Join(root, "s"), ticket: filepath.Join(root, "t", "one.ticket")}
+	s.selected = s.dir
 	for _, dir := range []string{s.dir, filepath.Dir(s.ticket), filepath.Join(root, "meta")} {
 		crashCheck(t, os.Mkdir(dir, 0o755))
 	}

@@ -43,20 +43,29 @@ type holdBody struct {
 	Generation string          `json:"generation"`
 }
 
-// hold looks at the hold file; it has its lock, shared, for a moment. Errors are *regfile.Error.
+// hold looks at the hold file, and at who has one that is held open. Errors are *regfile.Error.
 func (f *Fence) hold() (Hold, error) {
+	h, stamp, err := f.holdState()
+	if h.State == HoldBusy {
+		h.Openers = openers(stamp)
+	}
+	return h, err
+}
+
+// holdState looks at the hold file alone; it has its lock, shared, for a moment. Errors are *regfile.Error.
+func (f *Fence) holdState() (Hold, regfile.Stamp, error) {
 	file, err := f.dir.OpenOwned(HoldName, unix.O_RDONLY)
 	if regfile.IsAbsent(err) {
-		return Hold{State: HoldAbsent}, nil
+		return Hold{State: HoldAbsent}, regfile.Stamp{}, nil
 	}
 	if err != nil {
-		return Hold{}, err
+		return Hold{}, regfile.Stamp{}, err
 	}
 	defer file.Close()
 	h := Hold{State: HoldFree}
 	switch err := regfile.Retry(func() error { return unix.Flock(file.FD(), unix.LOCK_SH|unix.LOCK_NB) }); {
 	case err == unix.EWOULDBLOCK:
-		h.State, h.Openers = HoldBusy, openers(file.Stamp())
+		h.State = HoldBusy
 	case err != nil:
 		h.State = HoldNoLocks
 	}
@@ -66,7 +75,7 @@ func (f *Fence) hold() (Hold, error) {
 			h.Owner, h.Generation = body.Owner, body.Generation
 		}
 	}
-	return h, nil
+	return h, file.Stamp(), nil
 }
 
 // judged is the verdict of a process lookup with what the hold adds: a dead owner's run may still have living children, and

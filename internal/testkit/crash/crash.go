@@ -110,7 +110,7 @@ func killAt(t *testing.T, stage func(t testing.TB) Scene, picked func(Call) bool
 		workers.Go(func() {
 			for c := range queue {
 				t.Run(c.String(), func(t *testing.T) {
-					scene := killed(t, stage, c)
+					scene := KillStaged(t, stage, c)
 					defer func() {
 						if t.Failed() {
 							t.Logf("killed at %s", c.Line)
@@ -133,8 +133,8 @@ func killAt(t *testing.T, stage func(t testing.TB) Scene, picked func(Call) bool
 // misses is how often a kill that is counted among all calls may miss.
 const misses = 5
 
-// killed stages a scene and kills its run at the call.
-func killed(t testing.TB, stage func(t testing.TB) Scene, c Call) Scene {
+// KillStaged stages a scene and kills its run at the call, which Calls found in a run like it.
+func KillStaged(t testing.TB, stage func(t testing.TB) Scene, c Call) Scene {
 	t.Helper()
 	for n := 0; ; n++ {
 		scene := stage(t)
