@@ -29,37 +29,74 @@ import (
 // Create publishes content as target, which must not exist, with mode under the umask. An error that is
 // fs.ErrExist means that the target or the stage was there already.
 func Create(d *regfile.Dir, stage, target string, content []byte, mode uint32) error {
-	s, err := newStage(d, stage, mode)
+	s, err := StageNew(d, stage, content, mode)
 	if err != nil {
 		return err
 	}
-	defer s.discard()
-	if err := s.fill(content); err != nil {
-		return err
-	}
-	return s.publish(target)
+	defer s.Discard()
+	return s.Create(target)
 }
 
 // Replace puts content in the place of target, keeping the mode and owner that like records. A stage that was there
 // already is fs.ErrExist, one that was taken away fs.ErrNotExist.
 func Replace(d *regfile.Dir, stage, target string, content []byte, like regfile.Stamp) error {
-	s, err := newStage(d, stage, 0o600)
+	s, err := StageLike(d, stage, content, like)
 	if err != nil {
 		return err
 	}
-	defer s.discard()
+	defer s.Discard()
+	return s.Replace(target)
+}
+
+// Staged is content that is durable under its staging name, and waits for its target's: so that of several files none is
+// published before all of them are written. Discard must be called.
+type Staged struct{ stage *stage }
+
+// StageNew stages the content of a new file, with mode under the umask.
+func StageNew(d *regfile.Dir, name string, content []byte, mode uint32) (*Staged, error) {
+	s, err := newStage(d, name, mode)
+	if err != nil {
+		return nil, err
+	}
+	return filled(s, content)
+}
+
+// StageLike stages what will replace a file, with the mode and owner that like records.
+func StageLike(d *regfile.Dir, name string, content []byte, like regfile.Stamp) (*Staged, error) {
+	s, err := newStage(d, name, 0o600)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.imitate(like); err != nil {
-		return err
+		s.discard()
+		return nil, err
 	}
+	return filled(s, content)
+}
+
+func filled(s *stage, content []byte) (*Staged, error) {
 	if err := s.fill(content); err != nil {
-		return err
+		s.discard()
+		return nil, err
 	}
-	if err := regfile.Retry(func() error { return unix.Renameat(d.FD(), stage, d.FD(), target) }); err != nil {
+	return &Staged{s}, nil
+}
+
+// Create publishes the stage as target, which must not exist (fs.ErrExist).
+func (s *Staged) Create(target string) error { return s.stage.publish(target) }
+
+// Replace publishes the stage in the place of target.
+func (s *Staged) Replace(target string) error {
+	d := s.stage.dir
+	if err := regfile.Retry(func() error { return unix.Renameat(d.FD(), s.stage.name, d.FD(), target) }); err != nil {
 		return nameError("replace", d.Join(target), err)
 	}
-	s.published = true
+	s.stage.published = true
 	return nil
 }
+
+// Discard removes the stage unless it was published.
+func (s *Staged) Discard() { s.stage.discard() }
 
 // Remove unlinks target.
 func Remove(d *regfile.Dir, target string) error {
