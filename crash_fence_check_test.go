@@ -63,10 +63,15 @@ func crashKind(name string) string {
 	return "stray " + name
 }
 
-// killFence kills a verb at every call that changes something.
+// killFence kills a verb at every call that changes something; under the race detector, which makes every start of a program
+// slow, at those that change names.
 func killFence(t *testing.T, stage func(t testing.TB) fenceScene) {
 	t.Helper()
-	crash.AtEveryChange(t, func(t testing.TB) crash.Scene {
+	kill := crash.AtEveryChange
+	if raceDetector {
+		kill = crash.AtEveryName
+	}
+	kill(t, func(t testing.TB) crash.Scene {
 		s := stage(t)
 		before := s.files(t)
 		return crash.Scene{Run: s.run(s.args...), Check: func(t testing.TB, at crash.Call) { s.check(t, before, at) }}

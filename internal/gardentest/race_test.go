@@ -13,7 +13,7 @@ import (
 )
 
 // rounds is how often each race is run.
-const rounds = 200
+var rounds = 200
 
 // lag sweeps over which of the two comes how much later.
 func lag(round int) time.Duration { return time.Duration(round%21-10) * 400 * time.Microsecond }

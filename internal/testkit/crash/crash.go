@@ -26,6 +26,7 @@ package crash
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -97,6 +98,15 @@ func AtEveryChange(t *testing.T, stage func(t testing.TB) Scene) {
 	t.Helper()
 	killAt(t, stage, Call.changes)
 }
+
+// AtEveryName is AtEveryChange at those calls alone that make, take or change a name. What lies between two of them is in one
+// file's content or mode. It is for when time is shorter still.
+func AtEveryName(t *testing.T, stage func(t testing.TB) Scene) {
+	t.Helper()
+	killAt(t, stage, func(c Call) bool { return c.changes() && naming.MatchString(c.Name) })
+}
+
+var naming = regexp.MustCompile(`^(open|creat|rename|unlink|link|symlink|mkdir|rmdir)`)
 
 func killAt(t *testing.T, stage func(t testing.TB) Scene, picked func(Call) bool) {
 	t.Helper()
