@@ -16,6 +16,8 @@ import (
 	"holdfast/internal/cmd/fencectl"
 	"holdfast/internal/cmd/fsdoctor"
 	"holdfast/internal/cmd/leasectl"
+	"holdfast/internal/cmd/regctl"
+	"holdfast/internal/supervise"
 	"holdfast/internal/testkit"
 	"holdfast/internal/testkit/crash"
 )
@@ -24,10 +26,12 @@ import (
 var programs = map[string]*clikit.Program{
 	"leasectl": leasectl.Program(),
 	"fencectl": fencectl.Program(),
+	"regctl":   regctl.Program(),
 	"fsdoctor": fsdoctor.Program(),
 }
 
 func TestMain(m *testing.M) {
+	supervise.Jump()
 	commands := map[string]func(){}
 	for name, p := range programs {
 		commands[name] = func() {

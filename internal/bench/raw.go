@@ -85,19 +85,20 @@ func (r *raw) leave(fd int) {
 	unix.Close(fd)
 }
 
-// journal appends a line as the program does: the end is read first, the line is read back.
+// journal appends a line as the program does when it wrote the last one too: that is looked at first, the new one is read
+// back, and what the file is then is kept.
 func (r *raw) journal(sync bool) {
 	r.lstat("journal")
 	fd := r.open("journal", unix.O_RDWR|unix.O_APPEND)
 	var st unix.Stat_t
 	must(unix.Fstat(fd, &st))
-	window := min(st.Size, 4096)
-	r.pread(fd, int(window), st.Size-window)
+	r.pread(fd, len(rawLine), st.Size-int64(len(rawLine)))
 	r.write(fd, rawLine)
 	r.pread(fd, len(rawLine), st.Size)
 	if sync {
 		must(unix.Fdatasync(fd))
 	}
+	r.fstat(fd)
 	unix.Close(fd)
 }
 

@@ -4,18 +4,20 @@ import (
 	"fmt"
 	"os"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"sync"
 )
 
 // Line is one line of a terminal that is written over: on standard error for progress, on standard output for a display.
 type Line struct {
-	fd    int
+	fd int
+
+	mu    sync.Mutex
 	shown bool
 }
 
-// ProgressLine is a line on standard error that shows only when that is a terminal.
-func ProgressLine() *Line { return &Line{fd: 2} }
+// ProgressLine is the call's line on standard error, which shows only when that is a terminal. It is cleared before anything
+// else is said or printed.
+func (c *Call) ProgressLine() *Line { return &c.progress }
 
 // DisplayLine is a line on standard output, for a verb that is a display when that is a terminal.
 func DisplayLine() *Line { return &Line{fd: 1} }
@@ -28,6 +30,8 @@ func (l *Line) Show(format string, args ...any) {
 	if !l.Live() {
 		return
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.shown = true
 	text := []rune(strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " "))
 	text = text[:min(len(text), max(Width(l.fd)-1, 0))]
@@ -36,6 +40,8 @@ func (l *Line) Show(format string, args ...any) {
 
 // Clear empties the line.
 func (l *Line) Clear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.shown {
 		l.write("\r\x1b[2K")
 		l.shown = false
@@ -44,6 +50,8 @@ func (l *Line) Clear() {
 
 // End keeps what the line shows and goes to the next one.
 func (l *Line) End() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.shown {
 		l.write("\n")
 		l.shown = false
@@ -56,12 +64,4 @@ func (l *Line) write(text string) {
 		f = os.Stdout
 	}
 	_, _ = f.WriteString(text)
-}
-
-// Width is the number of columns of a terminal; 80 where it does not say.
-func Width(fd int) int {
-	if size, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ); err == nil && size.Col > 0 {
-		return int(size.Col)
-	}
-	return 80
 }

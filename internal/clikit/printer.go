@@ -30,6 +30,7 @@ type printer struct {
 	status   int      // the worst so far
 	exports  []string // the variables that the verb gives to eval
 	takes    bool     // the verb takes something that its object alone tells of
+	progress Line     // on standard error
 	observed func(line []byte)
 }
 
@@ -48,6 +49,7 @@ func (p *printer) emit(o Object) error {
 	if p.takes && h.OK && closedAtStart() {
 		return &undeliverable{err: unix.EBADF}
 	}
+	p.progress.Clear()
 	if err := write(text); err != nil {
 		return &undeliverable{err: err}
 	}
@@ -67,6 +69,7 @@ func (p *printer) comment(o Object) {
 }
 
 func (p *printer) say(line string) {
+	p.progress.Clear()
 	fmt.Fprintf(os.Stderr, "%s: %s\n", p.tool, strings.ReplaceAll(line, "\n", " "))
 }
 
@@ -186,10 +189,4 @@ func WriteBytes(b []byte) error {
 		return &undeliverable{err: err}
 	}
 	return nil
-}
-
-// IsTerminal reports whether a descriptor is a terminal.
-func IsTerminal(fd int) bool {
-	_, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)
-	return err == nil
 }

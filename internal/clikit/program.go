@@ -13,6 +13,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
+
+	"holdfast/internal/offload"
 )
 
 // Program is one of the four tools.
@@ -21,6 +23,7 @@ type Program struct {
 	Usage       string // one line
 	Description string
 	Verbs       []*Verb
+	Offload     bool                              // run in a second process, which may hang in a filesystem without the first one
 	Refusal     Object                            // an empty one of the kind that Refuse makes, for the schema
 	Refuse      func(op string, err error) Object // nil: a plain refusal
 }
@@ -68,6 +71,7 @@ func (c *Call) Emit(o Object) error {
 	}
 	text, err := c.render(o)
 	if err == nil {
+		c.progress.Clear()
 		fmt.Fprint(os.Stderr, text)
 		c.comment(o) // last, so that the last line says why
 	}
@@ -109,6 +113,13 @@ type run struct {
 
 // Main runs the program and returns its exit status, unless a signal is to end the process.
 func (p *Program) Main(env Env) int {
+	if p.Offload {
+		return offload.Run(func() int { return p.main(env) })
+	}
+	return p.main(env)
+}
+
+func (p *Program) main(env Env) int {
 	r := &run{Program: p, env: env}
 	status := r.main()
 	if r.call.signal != 0 {
@@ -118,7 +129,7 @@ func (p *Program) Main(env Env) int {
 }
 
 func (r *run) main() (status int) {
-	r.call.printer = printer{tool: r.Name, op: "", observed: r.env.Observed}
+	r.call.tool, r.call.observed, r.call.progress.fd = r.Name, r.env.Observed, 2
 	defer func() {
 		if v := recover(); v != nil {
 			fmt.Fprintf(os.Stderr, "%s\n", debug.Stack())

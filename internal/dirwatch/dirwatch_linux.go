@@ -89,3 +89,14 @@ func (w *Watcher) Close() {
 		go unix.Close(w.fd)
 	}
 }
+
+// nap sleeps for d, which is short. The runtime's own sleep would round it up to a millisecond in a process with nothing
+// else to do, which is longer than most claims are held.
+func nap(d time.Duration) {
+	for end := time.Now().Add(d); d > 0; d = time.Until(end) {
+		left := unix.NsecToTimespec(d.Nanoseconds())
+		if unix.Nanosleep(&left, nil) != unix.EINTR {
+			return
+		}
+	}
+}

@@ -20,3 +20,5 @@ func (w *Watcher) Wait(d time.Duration) bool {
 
 // Close ends the watch.
 func (w *Watcher) Close() {}
+
+func nap(d time.Duration) { time.Sleep(d) }

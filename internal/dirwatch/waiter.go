@@ -34,7 +34,7 @@ func (w *Waiter) Wait(left time.Duration) {
 	case n <= spins:
 		runtime.Gosched()
 	case n <= spins+sleeps:
-		time.Sleep(min(jitter(firstSleep<<(n-spins-1)), left))
+		nap(min(jitter(firstSleep<<(n-spins-1)), left))
 	case w.watcher == nil:
 		w.watcher = New(w.dirfd) // and look again now: the name may have gone before the watch began
 	default:
@@ -94,7 +94,7 @@ func (c *Crowd) once(left time.Duration) bool {
 	case c.woken:
 		c.woken = false
 		sleep := losersSleep * agingUnit / (agingUnit + time.Since(c.started))
-		time.Sleep(min(jitter(max(sleep, shortestSleep)), left))
+		nap(min(jitter(max(sleep, shortestSleep)), left))
 		return true
 	}
 	if !c.watcher.events() {

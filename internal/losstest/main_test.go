@@ -50,7 +50,7 @@ func TestThreadsOfOtherTestsEnd(t *testing.T) {
 		t.Run("", func(t *testing.T) {
 			s := newScene(t)
 			end := filepath.Join(s.evidence, "end")
-			s.run("sh", "-c", `stamp child & until test -e "$0"; do sleep 0.05; done; kill $!; exit 7`, end)
+			s.run("sh", "-c", `stamp child & until test -e "$0"; do sleep 0.05; done; kill $!; wait; exit 7`, end)
 			endThreads(50)
 			s.must(os.WriteFile(end, nil, 0o666))
 			s.unharmed(7)

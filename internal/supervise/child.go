@@ -20,6 +20,7 @@ type Command struct {
 	Argv  []string
 	Env   []string
 	Files []*os.File // what it inherits from descriptor 3 on
+	Kept  []*os.File // what it inherits from descriptor 10 on, wherever there is room
 }
 
 // StartError says that the command never ran.
@@ -142,7 +143,18 @@ func notTried(name string, err error) *StartError {
 	return &StartError{Name: name, Status: statusNotTried, Err: err}
 }
 
+// firstKept is the first descriptor for what is only to be kept open: the ones below are those that scripts number themselves,
+// that LISTEN_FDS counts from, and that an inner wrapper gives out.
+const firstKept = 10
+
 func fork(path string, c Command) (int, error) {
+	for _, f := range c.Kept {
+		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD, firstKept) // which an exec does not close
+		if err != nil {
+			return 0, os.NewSyscallError("fcntl", err)
+		}
+		defer unix.Close(fd)
+	}
 	p, err := os.StartProcess(path, c.Argv, &os.ProcAttr{
 		Env:   c.Env,
 		Files: append([]*os.File{os.Stdin, os.Stdout, os.Stderr}, c.Files...),

@@ -4,25 +4,27 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"os/exec"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // TestForward is the whole decision which signals to the wrapper are passed on, by where it is.
 func TestForward(t *testing.T) {
-	const all, none = "no terminal, background, foreground", ""
-	names := map[place]string{noTerminal: "no terminal", background: "background", foreground: "foreground"}
+	const all, none = "no terminal, background, foreground, hung up", ""
+	names := map[place]string{noTerminal: "no terminal", background: "background", foreground: "foreground", hungUp: "hung up"}
 	for sig, want := range map[unix.Signal]string{
 		unix.SIGTERM:  all,
 		unix.SIGUSR1:  all,
 		unix.SIGUSR2:  all,
-		unix.SIGINT:   "no terminal, background",
-		unix.SIGQUIT:  "no terminal, background",
+		unix.SIGINT:   "no terminal, background, hung up",
+		unix.SIGQUIT:  "no terminal, background, hung up",
 		unix.SIGHUP:   "no terminal, background",
-		unix.SIGTSTP:  "no terminal",
+		unix.SIGTSTP:  "no terminal, hung up",
 		unix.SIGWINCH: none,
 		unix.SIGCONT:  none,
 		unix.SIGCHLD:  none,
@@ -33,7 +35,7 @@ func TestForward(t *testing.T) {
 		unix.SIGURG:   none,
 	} {
 		got := ""
-		for _, p := range []place{noTerminal, background, foreground} {
+		for _, p := range []place{noTerminal, background, foreground, hungUp} {
 			if forward(sig, p) {
 				if got != "" {
 					got += ", "
@@ -43,6 +45,20 @@ func TestForward(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s is passed on with %q, want %q", unix.SignalName(sig), got, want)
+		}
+	}
+}
+
+// TestOthersTellForAWhile: a SIGHUP long after the terminal has gone is somebody's to the wrapper.
+func TestOthersTellForAWhile(t *testing.T) {
+	leader, err := unix.Getsid(0) // which is told by the kernel alone
+	if err != nil {
+		t.Fatal(err)
+	}
+	for since, want := range map[time.Duration]bool{-time.Hour: true, telling: false, time.Hour: false} {
+		s := &Signals{gone: time.Now().Add(-since)}
+		if got := s.othersTell(); got != (want && leader != os.Getpid()) {
+			t.Errorf("after %s: %v", since, got)
 		}
 	}
 }

@@ -22,6 +22,8 @@
 //     namespace before its init ends.
 //   - A stopped wrapper acts on nothing.
 //   - What such a job of the shell's starts later, and leaves behind when it ends, falls to the wrapper like the command's.
+//   - What somebody sends to the whole group in the background, as a shell does at 'kill %1', reaches the child directly and
+//     through the wrapper, which cannot tell it from a signal of its own. Only a hang-up is known for one.
 //   - On other systems than Linux, descendants are neither found nor counted: End reaches the child.
 //   - A signal that was ignored at the start stays ignored for SIGINT and SIGHUP, which the Go runtime tells; SIGQUIT goes
 //     with SIGINT, as shells set them together. Of others it is not known.

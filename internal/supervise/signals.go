@@ -4,12 +4,17 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // Signals catches what is sent to the wrapper, so that it survives and can pass it on.
-type Signals struct{ caught chan os.Signal }
+type Signals struct {
+	caught   chan os.Signal
+	terminal bool      // there was one at the start
+	gone     time.Time // when it was first missed, with a shell there to tell of that
+}
 
 // passed are always for the child; the terminal's are, too, when the terminal has not sent them to the child already.
 var (
@@ -24,11 +29,12 @@ const (
 	noTerminal place = iota
 	background
 	foreground
+	hungUp // the terminal has gone, and others tell the whole group
 )
 
 // Catch begins to catch signals. One that was ignored stays ignored, for the child as well.
 func Catch() *Signals {
-	s := &Signals{caught: make(chan os.Signal, 16)}
+	s := &Signals{caught: make(chan os.Signal, 16), terminal: whereabouts() != noTerminal}
 	if signal.Ignored(unix.SIGINT) {
 		signal.Ignore(unix.SIGQUIT)
 	}
@@ -76,16 +82,48 @@ func Suspend(sig os.Signal) {
 }
 
 // forward is the decision whether a signal that the wrapper got is passed on. In its terminal's foreground group the child
-// has the terminal's signals already. A SIGTSTP is Ctrl-Z wherever there is a terminal: by the time it is looked at, the
-// shell may have put the group into the background.
+// has the terminal's signals already, and a hang-up in any group. A SIGTSTP is Ctrl-Z wherever there is a terminal: by the
+// time it is looked at, the shell may have put the group into the background.
 func forward(sig unix.Signal, p place) bool {
-	if sig == unix.SIGTSTP {
-		return p == noTerminal
+	switch {
+	case sig == unix.SIGTSTP:
+		return p == noTerminal || p == hungUp
+	case sig == unix.SIGHUP && p == hungUp:
+		return false
 	}
 	return slices.Contains(passed, sig) || slices.Contains(terminal, sig) && p != foreground
 }
 
-// whereabouts is this process's place now.
+// place is this process's place now.
+func (s *Signals) place() place {
+	p := whereabouts()
+	if p == noTerminal && s.terminal && s.othersTell() {
+		return hungUp
+	}
+	return p
+}
+
+// telling is how long after a terminal has gone its processes are told of that.
+const telling = 2 * time.Second
+
+// othersTell reports whether a SIGHUP is now what the shell sends to each of its jobs, or the kernel at the shell's end to the one in
+// front. The kernel's own word goes to the session's first process alone. With no shell any more, or long after, somebody has
+// sent it to the wrapper.
+func (s *Signals) othersTell() bool {
+	shell, err := unix.Getsid(0)
+	if err != nil || shell == os.Getpid() {
+		return false
+	}
+	if s.gone.IsZero() {
+		if unix.Kill(shell, 0) == unix.ESRCH {
+			return false
+		}
+		s.gone = time.Now()
+	}
+	return time.Since(s.gone) < telling
+}
+
+// whereabouts is where this process is, whatever was before.
 func whereabouts() place {
 	tty, err := unix.Open("/dev/tty", unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {

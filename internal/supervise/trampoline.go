@@ -57,6 +57,7 @@ func StartWaiting(c Command, pidVariable string) (*Waiting, error) {
 		Argv:  append([]string{os.Args[0], pidVariable, path}, c.Argv...),
 		Env:   append(c.Env, trampolineVariable+"="+strconv.Itoa(len(c.Files))),
 		Files: append(slices.Clone(c.Files), gateOut, faultIn),
+		Kept:  c.Kept,
 	}
 	child, err := launch(self, jump)
 	if err != nil {
@@ -104,6 +105,7 @@ func Jump() {
 	if err != nil {
 		return
 	}
+	parent := os.Getppid()
 	goFD, faultFD := firstFD+inherited, firstFD+inherited+1
 	os.Unsetenv(trampolineVariable)
 	if signal.Ignored(unix.SIGINT) {
@@ -111,6 +113,11 @@ func Jump() {
 	}
 	unix.CloseOnExec(faultFD)
 	if !letGo(goFD) {
+		os.Exit(noSignal)
+	}
+	// The command is executed by this very thread, so this thread must have the parent-death signal. A parent that was gone
+	// before it had will not be noticed by it.
+	if bindToParent(); os.Getppid() != parent {
 		os.Exit(noSignal)
 	}
 	pidVariable, path, argv := os.Args[1], os.Args[2], os.Args[3:]

@@ -29,23 +29,33 @@ import (
 // Create publishes content as target, which must not exist, with mode under the umask. An error that is
 // fs.ErrExist means that the target or the stage was there already.
 func Create(d *regfile.Dir, stage, target string, content []byte, mode uint32) error {
-	s, err := StageNew(d, stage, content, mode)
+	return CreateFrom(d, stage, d, target, content, mode)
+}
+
+// CreateFrom is Create with a stage in another directory of the same filesystem.
+func CreateFrom(stages *regfile.Dir, stage string, d *regfile.Dir, target string, content []byte, mode uint32) error {
+	s, err := StageNew(stages, stage, content, mode)
 	if err != nil {
 		return err
 	}
 	defer s.Discard()
-	return s.Create(target)
+	return s.Create(d, target)
 }
 
 // Replace puts content in the place of target, keeping the mode and owner that like records. A stage that was there
 // already is fs.ErrExist, one that was taken away fs.ErrNotExist.
 func Replace(d *regfile.Dir, stage, target string, content []byte, like regfile.Stamp) error {
-	s, err := StageLike(d, stage, content, like)
+	return ReplaceFrom(d, stage, d, target, content, like)
+}
+
+// ReplaceFrom is Replace with a stage in another directory of the same filesystem.
+func ReplaceFrom(stages *regfile.Dir, stage string, d *regfile.Dir, target string, content []byte, like regfile.Stamp) error {
+	s, err := StageLike(stages, stage, content, like)
 	if err != nil {
 		return err
 	}
 	defer s.Discard()
-	return s.Replace(target)
+	return s.Replace(d, target)
 }
 
 // Staged is content that is durable under its staging name, and waits for its target's: so that of several files none is
@@ -82,13 +92,13 @@ func filled(s *stage, content []byte) (*Staged, error) {
 	return &Staged{s}, nil
 }
 
-// Create publishes the stage as target, which must not exist (fs.ErrExist).
-func (s *Staged) Create(target string) error { return s.stage.publish(target) }
+// Create publishes the stage as target in d, of the same filesystem; target must not exist (fs.ErrExist).
+func (s *Staged) Create(d *regfile.Dir, target string) error { return s.stage.publish(d, target) }
 
-// Replace publishes the stage in the place of target.
-func (s *Staged) Replace(target string) error {
-	d := s.stage.dir
-	if err := regfile.Retry(func() error { return unix.Renameat(d.FD(), s.stage.name, d.FD(), target) }); err != nil {
+// Replace publishes the stage in the place of target in d, of the same filesystem.
+func (s *Staged) Replace(d *regfile.Dir, target string) error {
+	stages := s.stage.dir
+	if err := regfile.Retry(func() error { return unix.Renameat(stages.FD(), s.stage.name, d.FD(), target) }); err != nil {
 		return nameError("replace", d.Join(target), err)
 	}
 	s.stage.published = true
@@ -108,7 +118,12 @@ func Remove(d *regfile.Dir, target string) error {
 
 // Move renames target to aside, which must not exist (fs.ErrExist).
 func Move(d *regfile.Dir, target, aside string) error {
-	if err := renameNoReplace(d, target, aside); err != nil {
+	return MoveTo(d, target, d, aside)
+}
+
+// MoveTo is Move into another directory of the same filesystem.
+func MoveTo(d *regfile.Dir, target string, to *regfile.Dir, aside string) error {
+	if err := renameNoReplace(d, target, to, aside); err != nil {
 		return nameError("move", d.Join(target), err)
 	}
 	return nil
@@ -181,9 +196,9 @@ func (s *stage) fill(content []byte) error {
 	return nil
 }
 
-func (s *stage) publish(target string) error {
-	if err := renameNoReplace(s.dir, s.name, target); err != nil {
-		return nameError("publish", s.dir.Join(target), err)
+func (s *stage) publish(d *regfile.Dir, target string) error {
+	if err := renameNoReplace(s.dir, s.name, d, target); err != nil {
+		return nameError("publish", d.Join(target), err)
 	}
 	s.published = true
 	return nil
@@ -227,24 +242,24 @@ func writeAll(fd int, b []byte) (int, error) {
 
 // renameNoReplace renames from to to unless to exists. Where the filesystem cannot do that in one step it links, which
 // refuses an existing name as well; where it has no links either it looks first, which the caller's claim makes safe.
-func renameNoReplace(d *regfile.Dir, from, to string) error {
-	err := regfile.Retry(func() error { return renameExclusive(d.FD(), from, to) })
+func renameNoReplace(d *regfile.Dir, from string, into *regfile.Dir, to string) error {
+	err := regfile.Retry(func() error { return renameExclusive(d.FD(), from, into.FD(), to) })
 	if !unsupported(err) {
 		return err
 	}
-	err = regfile.Retry(func() error { return unix.Linkat(d.FD(), from, d.FD(), to, 0) })
+	err = regfile.Retry(func() error { return unix.Linkat(d.FD(), from, into.FD(), to, 0) })
 	if err == nil {
 		return regfile.Retry(func() error { return unix.Unlinkat(d.FD(), from, 0) })
 	}
 	if !unsupported(err) && !errors.Is(err, unix.EPERM) {
 		return err
 	}
-	if _, err := d.Lstat(to); err == nil {
+	if _, err := into.Lstat(to); err == nil {
 		return unix.EEXIST
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return errnoOf(err)
 	}
-	return regfile.Retry(func() error { return unix.Renameat(d.FD(), from, d.FD(), to) })
+	return regfile.Retry(func() error { return unix.Renameat(d.FD(), from, into.FD(), to) })
 }
 
 func unsupported(err error) bool {

@@ -2,8 +2,8 @@ package atomicfile
 
 import "golang.org/x/sys/unix"
 
-func renameExclusive(dirfd int, from, to string) error {
-	return unix.RenameatxNp(dirfd, from, dirfd, to, unix.RENAME_EXCL)
+func renameExclusive(fromfd int, from string, tofd int, to string) error {
+	return unix.RenameatxNp(fromfd, from, tofd, to, unix.RENAME_EXCL)
 }
 
 // datasync asks the drive itself to write, which fsync does not on this system.

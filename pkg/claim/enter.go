@@ -19,8 +19,11 @@ import (
 type Who struct {
 	Tool  string
 	Op    string
+	Root  string // what Op is about, where the claim serves several things
 	Token string // a UUID of this entry
 	Self  procid.Identity
+
+	Waiting func(waited time.Duration) // told of each look at a claim that another has; may be nil, must be quick
 }
 
 // Held is a claim this process is inside of. Leave must be called.
@@ -75,6 +78,9 @@ func Enter(ctx context.Context, d *regfile.Dir, name string, who Who, bound time
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
+		}
+		if who.Waiting != nil {
+			who.Waiting(time.Since(started))
 		}
 		waiter.Wait(bound - time.Since(started))
 	}
@@ -169,7 +175,7 @@ func (h *Held) lock(ctx context.Context, deadline time.Time) error {
 // whose evidence cannot be written holds all the same and is left empty.
 func (h *Held) testify(who Who) {
 	line, err := strictjson.Line(Evidence{
-		Token: who.Token, Tool: who.Tool, Op: who.Op,
+		Token: who.Token, Tool: who.Tool, Op: who.Op, Root: who.Root,
 		PID: who.Self.PID, StartKey: who.Self.StartKey, Hostname: who.Self.Hostname,
 		EnteredAt: enteredAt(time.Now()), Dev: h.dev, KernelLock: h.locked,
 	})
@@ -199,6 +205,9 @@ func (h *Held) Leave() error {
 	}
 	return atomicfile.Remove(h.dir, h.name)
 }
+
+// Keep leaves the claim where it is, as a fence, and closes it: nobody enters until it is cleared.
+func (h *Held) Keep() { h.close() }
 
 func (h *Held) close() { unix.Close(h.fd) }
 

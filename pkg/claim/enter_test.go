@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -90,6 +91,23 @@ func TestATakenClaimIsWaitedForAndNamed(t *testing.T) {
 	}
 	check(t, first.Leave())
 	empty(t, d)
+}
+
+func TestAWaiterIsToldHowLongItHasWaited(t *testing.T) {
+	d := open(t, t.TempDir())
+	var told []time.Duration
+	who := me("told")
+	who.Waiting = func(waited time.Duration) { told = append(told, waited) }
+	check(t, enter(t, d, who).Leave())
+	if len(told) > 0 {
+		t.Errorf("%v of a claim that was free", told)
+	}
+	first := enter(t, d, me("first"))
+	defer first.Leave()
+	_, err := Enter(context.Background(), d, name, who, 60*time.Millisecond)
+	if err == nil || len(told) < 2 || !slices.IsSorted(told) || told[len(told)-1] >= 60*time.Millisecond {
+		t.Errorf("%v, told %v", err, told)
+	}
 }
 
 func TestAWaiterEntersWhenTheHolderLeaves(t *testing.T) {

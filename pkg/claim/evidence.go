@@ -19,6 +19,7 @@ type Evidence struct {
 	Token      string `json:"token"` // names this claim to Clear
 	Tool       string `json:"tool"`
 	Op         string `json:"op"`
+	Root       string `json:"root,omitzero"` // what the operation is about, where the claim serves several things
 	PID        int    `json:"pid"`
 	StartKey   string `json:"startKey"` // empty where none could be made
 	Hostname   string `json:"hostname"`

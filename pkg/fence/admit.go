@@ -142,7 +142,7 @@ func incomplete(req Request, selected string) string {
 	switch {
 	case req.Ticket == "":
 		return "a ticket is needed: the file that will tell the owner's claim"
-	case !utf8.ValidString(req.Session) || strings.ContainsAny(req.Session, "/\x00\n") || req.Session == "." || req.Session == "..":
+	case !utf8.ValidString(req.Session) || strings.ContainsAny(req.Session, "/\x00") || req.Session == "." || req.Session == "..":
 		return "the session is no file name"
 	case req.Profile != "" && (!filepath.IsAbs(req.Profile) || filepath.Clean(req.Profile) != req.Profile || !utf8.ValidString(req.Profile)):
 		return "the profile is no absolute, clean path"
@@ -178,6 +178,9 @@ func restored(a *Admission, w write) *Claim {
 	if a.Replaced != nil {
 		c := *a.Replaced
 		c.Generation, c.WrittenAt = w.Generation, w.At
+		if c.SchemaVersion == SchemaLegacy { // which is not written
+			c.SchemaVersion, c.Selected = a.Claim.SchemaVersion, a.Claim.Selected
+		}
 		return &c
 	}
 	c := *a.Claim

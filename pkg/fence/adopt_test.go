@@ -108,7 +108,7 @@ var adoptOrder = []adoptRow{
 
 func (x *adoptable) decided() string {
 	_, r, err := x.in.decide(x.req, specWrite)
-	return codeOf(r, err)
+	return answerOf(r, err)
 }
 
 func (row adoptRow) applies(schema int) bool { return row.schema == 0 || row.schema == schema }
@@ -179,7 +179,7 @@ func TestAnAdoptionIsOfTheReservationAlone(t *testing.T) {
 				AdoptedFrom: &AdoptedRow{Generation: was.Generation, Owner: was.Owner},
 			}
 			if r != nil || err != nil || !reflect.DeepEqual(c, want) {
-				t.Errorf("schema %d, lease %v: refused with %q, wrote %+v, want %+v", schema, lease, codeOf(r, err), c, want)
+				t.Errorf("schema %d, lease %v: refused with %q, wrote %+v, want %+v", schema, lease, answerOf(r, err), c, want)
 			}
 		}
 	}
@@ -205,7 +205,7 @@ func TestAnAdoptionIsCheckedBeforeTheArmLock(t *testing.T) {
 				x.req.Ticket = "" // the reservation is looked at first
 			}
 			row.make(&x.req)
-			if _, _, err := Adopt(context.Background(), x.req, Options{}); codeOf(nil, err) != row.code {
+			if _, _, err := Adopt(context.Background(), x.req, Options{}); answerOf(nil, err) != row.code {
 				t.Errorf("answered with %v, want %s", err, row.code)
 			}
 			if left, _ := os.ReadDir(x.root); len(left) != 1 {

@@ -138,3 +138,29 @@ func TestWritableIsExactlyTheTable(t *testing.T) {
 		}
 	}
 }
+
+// A schema to come is told from damage, whatever its members are, as long as it is an object that says so.
+func TestAClaimOfASchemaToComeIsNoDamage(t *testing.T) {
+	base := specRow{3, "fenced", "never-held", "none"}.claim()
+	for name, o := range map[string]jsObject{
+		"the members of today": base.with("schemaVersion", 4),
+		"a member more":        base.with("schemaVersion", 4).with("lanes", 2),
+		"none of today's":      js("schemaVersion", 1000),
+	} {
+		if _, err := Decode([]byte(o.stringify())); !errors.Is(err, ErrSchemaNewer) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, text := range map[string]string{
+		"schema 0":      base.with("schemaVersion", 0).stringify(),
+		"schema -1":     base.with("schemaVersion", -1).stringify(),
+		"half of one":   base.with("schemaVersion", 4).stringify()[:40],
+		"two schemas":   base.with("schemaVersion", 4).twice("schemaVersion").stringify(),
+		"a text":        base.with("schemaVersion", "4").stringify(),
+		"a member more": base.with("lanes", 2).stringify(),
+	} {
+		if _, err := Decode([]byte(text)); err == nil || errors.Is(err, ErrSchemaNewer) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

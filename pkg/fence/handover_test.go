@@ -45,8 +45,8 @@ func edited(c *Claim, change func(c *Claim)) *Claim {
 	return &next
 }
 
-// codeOf is the code of what a decision said no with; empty when it said yes.
-func codeOf(r *Refusal, err error) string {
+// answerOf is the code of what a decision said no with; empty when it said yes.
+func answerOf(r *Refusal, err error) string {
 	var coded interface{ ErrorCode() string }
 	switch {
 	case r != nil:

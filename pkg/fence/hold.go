@@ -35,6 +35,8 @@ type Hold struct {
 	Owner      procid.Identity // that its content names; zero when it names nobody
 	Generation string
 	Openers    []int // pids that have it open, as far as they can be seen; only of one that is held
+
+	stamp regfile.Stamp
 }
 
 // holdBody is the content of a hold file.
@@ -43,26 +45,17 @@ type holdBody struct {
 	Generation string          `json:"generation"`
 }
 
-// hold looks at the hold file, and at who has one that is held open. Errors are *regfile.Error.
+// hold looks at the hold file; it has its lock, shared, for a moment. Errors are *regfile.Error.
 func (f *Fence) hold() (Hold, error) {
-	h, stamp, err := f.holdState()
-	if h.State == HoldBusy {
-		h.Openers = openers(stamp)
-	}
-	return h, err
-}
-
-// holdState looks at the hold file alone; it has its lock, shared, for a moment. Errors are *regfile.Error.
-func (f *Fence) holdState() (Hold, regfile.Stamp, error) {
 	file, err := f.dir.OpenOwned(HoldName, unix.O_RDONLY)
 	if regfile.IsAbsent(err) {
-		return Hold{State: HoldAbsent}, regfile.Stamp{}, nil
+		return Hold{State: HoldAbsent}, nil
 	}
 	if err != nil {
-		return Hold{}, regfile.Stamp{}, err
+		return Hold{}, err
 	}
 	defer file.Close()
-	h := Hold{State: HoldFree}
+	h := Hold{State: HoldFree, stamp: file.Stamp()}
 	switch err := regfile.Retry(func() error { return unix.Flock(file.FD(), unix.LOCK_SH|unix.LOCK_NB) }); {
 	case err == unix.EWOULDBLOCK:
 		h.State = HoldBusy
@@ -75,7 +68,7 @@ func (f *Fence) holdState() (Hold, regfile.Stamp, error) {
 			h.Owner, h.Generation = body.Owner, body.Generation
 		}
 	}
-	return h, file.Stamp(), nil
+	return h, nil
 }
 
 // judged is the verdict of a process lookup with what the hold adds: a dead owner's run may still have living children, and
@@ -83,11 +76,46 @@ func (f *Fence) holdState() (Hold, regfile.Stamp, error) {
 func judged(v procid.Verdict, owner procid.Identity, h Hold, local bool) procid.Verdict {
 	switch {
 	case h.State == HoldBusy && v.Word == procid.Dead:
-		return procid.Verdict{Word: procid.Uncertain, Reason: "its own process is gone, but something of its run lives: the hold file is locked" + h.by()}
+		return procid.Verdict{Word: procid.Uncertain, Reason: runLives}
+	case h.State == HoldNoLocks && h.Owner != (procid.Identity{}) && v.Word == procid.Dead:
+		return procid.Verdict{Word: procid.Uncertain, Reason: "its own process is gone, but whether something of its run lives cannot be told: the filesystem has no locks"}
 	case h.State == HoldFree && h.Owner == owner && local && (v.Word == procid.Uncertain || v.Word == procid.OtherHost):
 		return procid.Verdict{Word: procid.Dead, Reason: "the hold of its run is free, so nothing of that run lives"}
 	}
 	return v
+}
+
+// What is said of a hold that is locked, before it is known by whom.
+const (
+	runLives     = "its own process is gone, but something of its run lives: the hold file is locked"
+	earlierLives = "something of an earlier run lives: the hold file is locked"
+)
+
+// find looks for the processes that have a locked hold file open, and completes what was said of it. That is a look at every
+// open file of the system, so it is done outside of transactions, for which others wait.
+func (h *Hold) find(said ...*string) {
+	if h.State != HoldBusy {
+		return
+	}
+	h.Openers = openers(h.stamp)
+	for _, text := range said {
+		if *text == runLives || *text == earlierLives {
+			*text += h.by()
+		}
+	}
+}
+
+// found completes a refusal that is about a hold.
+func found(err error) error {
+	var r *Refusal
+	if errors.As(err, &r) && r.Hold != nil {
+		said := []*string{&r.How}
+		if r.Verdict != nil {
+			said = append(said, &r.Verdict.Reason)
+		}
+		r.Hold.find(said...)
+	}
+	return err
 }
 
 // by names who has the hold file open.
@@ -115,9 +143,8 @@ func (tx *transaction) takeHold(c *Claim) (*os.File, error) {
 	}
 	locked, err := lockHold(file)
 	if err == nil && !locked {
-		h := Hold{State: HoldBusy, Openers: openers(file.Stamp())}
-		err = tx.located(&Refusal{Code: CodeOwnerUncertain, Hold: &h,
-			How: "something of an earlier run lives: the hold file is locked" + h.by()})
+		h := Hold{State: HoldBusy, stamp: file.Stamp()}
+		err = tx.located(&Refusal{Code: CodeOwnerUncertain, Hold: &h, How: earlierLives})
 	}
 	if err == nil {
 		err = rewrite(file, holdBody{Owner: c.Owner, Generation: c.Generation})

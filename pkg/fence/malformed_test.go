@@ -3,6 +3,7 @@ package fence
 import (
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -39,7 +40,7 @@ func corpusBases() []specClaim {
 }
 
 // malformed is the corpus: every base changed in one way that makes it no claim.
-func malformed() (all []badClaim) {
+var malformed = sync.OnceValue(func() (all []badClaim) {
 	for _, base := range corpusBases() {
 		add := func(what, text string) { all = append(all, badClaim{base.name + ": " + what, text}) }
 		for _, path := range base.doc.paths() {
@@ -58,7 +59,7 @@ func malformed() (all []badClaim) {
 		breakEnd(base.doc, add)
 	}
 	return all
-}
+})
 
 // lastName is the name of the member that a path leads to.
 func lastName(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }

@@ -100,10 +100,9 @@ func (tx *transaction) standing(t Ticket) (standing, recorded, error) {
 }
 
 // ownerVerdict judges the owner of a claim that is about to be written by that owner: a hold that cannot be read changes
-// nothing then, for only a dead owner is refused, and a locked hold speaks against that. Nor does it matter who has it open:
-// that is a look at every process, and this is inside the transaction.
+// nothing then, for only a dead owner is refused, and a locked hold speaks against that.
 func (tx *transaction) ownerVerdict(c *Claim) procid.Verdict {
-	h, _, err := tx.holdState()
+	h, err := tx.hold()
 	if err != nil {
 		h = Hold{State: HoldAbsent}
 	}

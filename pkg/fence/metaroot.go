@@ -209,9 +209,9 @@ func (s *staging) write(content []byte) error {
 
 func (s *staging) publish() error {
 	if !s.fresh {
-		return s.staged.Replace(s.name)
+		return s.staged.Replace(s.dir, s.name)
 	}
-	if err := s.staged.Create(s.name); err != nil {
+	if err := s.staged.Create(s.dir, s.name); err != nil {
 		return err
 	}
 	return s.dir.Sync()

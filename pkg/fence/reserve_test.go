@@ -88,7 +88,7 @@ var reserveOrder = []reserveRow{
 // decided is the code that the situation is answered with.
 func (in reserving) decided() (string, *Refusal) {
 	_, r, err := in.decide(specReserve, specWrite)
-	return codeOf(r, err), r
+	return answerOf(r, err), r
 }
 
 func TestEachRowOfAReservationsRefusals(t *testing.T) {
@@ -164,11 +164,11 @@ func TestEachRowOfTheReservationsLeaseTable(t *testing.T) {
 			c, r, err := in.decide(specReserve, specWrite)
 			switch {
 			case present && refused:
-				if codeOf(r, err) != want || c != nil {
-					t.Errorf("%s, present: %q, want %q", v.name, codeOf(r, err), want)
+				if answerOf(r, err) != want || c != nil {
+					t.Errorf("%s, present: %q, want %q", v.name, answerOf(r, err), want)
 				}
 			case r != nil || err != nil:
-				t.Errorf("%s, present %v: refused with %q", v.name, present, codeOf(r, err))
+				t.Errorf("%s, present %v: refused with %q", v.name, present, answerOf(r, err))
 			case present:
 				reservedAs(t, v.name, in, c, want)
 			default:

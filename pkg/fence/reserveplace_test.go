@@ -61,7 +61,7 @@ func (s *selectedPlace) reserve() (string, *Claim) {
 	s.must(os.WriteFile(filepath.Join(s.real, ClaimName), s.claim.Encode(), 0o600))
 	made, err := MakeReservation(context.Background(), Reserve{Garden: s.garden(), Owner: s.parent}, Options{})
 	if err != nil {
-		return codeOf(nil, err), nil
+		return answerOf(nil, err), nil
 	}
 	return "", made.Claim
 }
@@ -136,7 +136,7 @@ func TestFourRootsAreOneMetaRootsChildren(t *testing.T) {
 	} {
 		r := standard
 		change(&r)
-		if root, err := r.MetaRoot(); codeOf(nil, err) != CodeMetaRootSplit {
+		if root, err := r.MetaRoot(); answerOf(nil, err) != CodeMetaRootSplit {
 			t.Errorf("%s: %q, %v", name, root, err)
 		}
 	}

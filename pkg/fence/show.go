@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"strings"
 
 	"holdfast/pkg/claim"
@@ -15,12 +16,13 @@ type Status struct {
 	Verdict  procid.Verdict
 	Native   []NativeLease
 	Tx       claim.Inspection
+	TxErr    error // why the transaction file cannot be told
 	Hold     Hold
 	HoldErr  error    // why the hold cannot be told
 	Temps    []string // names of what killed writes left behind
 }
 
-// Show looks at the session directory. The error is about the native lease or the transaction file, a *regfile.Error.
+// Show looks at the session directory. The error is about the native lease, or what its listing needs, a *regfile.Error.
 func (f *Fence) Show() (*Status, error) {
 	s := &Status{Resource: f.resource}
 	o, err := f.read()
@@ -28,20 +30,28 @@ func (f *Fence) Show() (*Status, error) {
 	if s.Native, err = nativeLeases(f.selected, f.resource); err != nil {
 		return nil, err
 	}
-	if s.Tx, err = claim.Inspect(f.dir, TxName); err != nil {
-		return nil, err
-	}
+	f.inspectTx(s)
 	s.Hold, s.HoldErr = f.hold()
 	if s.Claim != nil {
 		f.settleStatus(s)
 	}
+	s.Hold.find(&s.Verdict.Reason)
 	s.Temps, err = f.temps()
 	return s, err
 }
 
-// settleStatus judges the claim that was found.
+func (f *Fence) inspectTx(s *Status) {
+	if s.Tx, s.TxErr = f.InspectTx(); s.TxErr != nil {
+		s.Tx = claim.Inspection{State: claim.Absent}
+	}
+}
+
+// settleStatus judges the claim that was found. Nobody is dead whose hold cannot be looked at.
 func (f *Fence) settleStatus(s *Status) {
 	s.Verdict = f.judge(s.Claim, s.Hold)
+	if s.HoldErr != nil && s.Verdict.Word == procid.Dead {
+		s.Verdict = procid.Verdict{Word: procid.Uncertain, Reason: "its own process is gone, but what lives of its run cannot be told: " + s.HoldErr.Error()}
+	}
 	if s.Claim.Resource != f.resource {
 		s.Err = f.located(refuse(CodeResourceMismatch, s.Claim, nil))
 	}
@@ -88,8 +98,8 @@ func (f *Fence) Explain() (*Explanation, error) {
 	if s.Err != nil && s.Claim == nil {
 		return nil, s.Err
 	}
-	if s.HoldErr != nil {
-		return nil, s.HoldErr
+	if err := cmp.Or(s.TxErr, s.HoldErr); err != nil {
+		return nil, err
 	}
 	row := situation{Resource: f.resource, Directory: f.selected, Claim: s.Claim, Verdict: s.Verdict, Lease: len(s.Native) > 0}.row()
 	return &Explanation{Status: *s, Row: row, NeedsProfile: needsProfile(s.Claim)}, nil

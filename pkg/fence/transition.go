@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"fmt"
 
 	"holdfast/pkg/procid"
@@ -30,7 +31,7 @@ func transit(m Mark, s standing, w write) (*Claim, *Refusal) {
 	if r := s.ours(); r != nil {
 		return nil, r
 	}
-	if how := m.forbidden(c, s.Ticket.StorageOpenAttempted); how != "" {
+	if how := cmp.Or(m.forbidden(c, s.Ticket.StorageOpenAttempted), m.leaseChange(c)); how != "" {
 		return nil, &Refusal{Code: CodeTransitionInvalid, Claim: c, How: how}
 	}
 	m = m.completed(c)
@@ -71,21 +72,14 @@ func (m Mark) forbidden(c *Claim, attempted bool) string {
 	case m.To == Leased && from == Fenced:
 		return ""
 	case m.To == StorageOpen && from == Leased:
-		return m.forbiddenOpen(c.Lease, attempted)
+		if !attempted {
+			return "no storage open was attempted: mark storage-attempt first"
+		}
+		return ""
 	case m.To == Closed && (opened || from == Fenced), m.To == CloseFailed && opened:
 		return m.forbiddenEnd(c, attempted)
 	}
 	return fmt.Sprintf("%s does not lead to %s", from, m.To)
-}
-
-func (m Mark) forbiddenOpen(lease Lease, attempted bool) string {
-	switch {
-	case !attempted:
-		return "no storage open was attempted: mark storage-attempt first"
-	case m.Lease != "" && m.Lease != lease:
-		return fmt.Sprintf("opening storage keeps the native lease, which is %s", lease)
-	}
-	return ""
 }
 
 // forbiddenEnd: a lease that was held has an end, and one that was never held has none, or a later lease of somebody else's
@@ -100,8 +94,16 @@ func (m Mark) forbiddenEnd(c *Claim, attempted bool) string {
 		return fmt.Sprintf("its native lease is %s, which does not end as %s", c.Lease, m.Lease)
 	case m.To == Closed && storage == StorageClosed && from != StorageOpen:
 		return "storage was not open, so it cannot have been closed"
-	case storage == NeverOpened && (attempted && from == Leased || from == StorageOpen):
+	case storage == NeverOpened && (attempted || from == StorageOpen):
 		return "a storage open was attempted, so it cannot be called never-opened"
+	}
+	return ""
+}
+
+// leaseChange: opening storage keeps the native lease as it is.
+func (m Mark) leaseChange(c *Claim) string {
+	if m.To == StorageOpen && m.Lease != "" && m.Lease != c.Lease {
+		return fmt.Sprintf("opening storage keeps the native lease, which is %s", c.Lease)
 	}
 	return ""
 }

@@ -97,9 +97,7 @@ func (w *walk) session(dir *regfile.Dir, path string, entries []fs.DirEntry, sib
 		}
 	}
 	if has(entries, TxName) {
-		if s.Tx, err = f.InspectTx(); err != nil {
-			w.failed(path, err)
-		}
+		f.inspectTx(s)
 	}
 	if has(entries, HoldName) {
 		s.Hold, s.HoldErr = f.hold()
@@ -107,6 +105,7 @@ func (w *walk) session(dir *regfile.Dir, path string, entries []fs.DirEntry, sib
 	if s.Claim != nil {
 		f.settleStatus(s)
 	}
+	s.Hold.find(&s.Verdict.Reason)
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), tempPrefix) {
 			s.Temps = append(s.Temps, e.Name())

@@ -71,7 +71,7 @@ func TestEachRowOfAWithdrawal(t *testing.T) {
 			f := placed(t, r.doc)
 			before := planted(f)
 			c, err := f.Withdraw(context.Background(), r.generation, r.owner)
-			if codeOf(nil, err) != r.code || c != nil {
+			if answerOf(nil, err) != r.code || c != nil {
 				t.Errorf("answered with %v, want %s", err, r.code)
 			}
 			if planted(f) != before {
@@ -140,7 +140,7 @@ func TestEachRowOfAnObservation(t *testing.T) {
 			f := placed(t, r.doc)
 			before := planted(f)
 			what, _, err := f.Observe(ours)
-			if what != r.want || codeOf(nil, err) != r.code {
+			if what != r.want || answerOf(nil, err) != r.code {
 				t.Errorf("observed %s, %v; want %s, %q", what, err, r.want, r.code)
 			}
 			if planted(f) != before {

@@ -22,9 +22,10 @@
 //
 // The next fence token is one more than the highest of the lease being replaced and the journal's lines. The end of the
 // journal is read: 4 KiB, and further back as long as no line there was written by an acquire, a takeover or a
-// compaction, since only those tell the highest number by themselves. A line has to lie exactly where the journal ended
-// when its number was chosen. Past 1 MiB the journal is replaced by one line with the highest number and the last 100
-// lines.
+// compaction, since only those tell the highest number by themselves. A Store that wrote the last line itself, and finds
+// the journal as that line left it (inode, size, modification time, and the line), knows the number already. A line has
+// to lie exactly where the journal ended when its number was chosen. Past 1 MiB the journal is replaced by one line with
+// the highest number and the last 100 lines.
 //
 // # Guarantees
 //

@@ -78,6 +78,7 @@ type tail struct {
 	readable bool   // there was a readable line
 	anchor   uint64 // the highest number so far, when it is that of a line which tells the highest by itself
 	enough   bool   // the lines read make reading further back needless
+	known    bool   // highest is that of the whole journal, not only of some lines
 }
 
 // readTail reads the end of the journal: the last window, and further back as long as no line there is enough. With
@@ -222,7 +223,7 @@ func (s *Store) record(e *Entry, choose func(highest uint64) error) error {
 	var end tail
 	if f != nil {
 		defer f.Close()
-		if end, err = readTail(f, numbered); err != nil {
+		if end, err = s.readEnd(f, numbered); err != nil {
 			return s.journalFault(f, err)
 		}
 	}
@@ -241,7 +242,21 @@ func (s *Store) record(e *Entry, choose func(highest uint64) error) error {
 	if end.torn {
 		line = append([]byte("\n"), line...)
 	}
-	return atomicfile.Append(f, line, end.size, numbered)
+	if err := atomicfile.Append(f, line, end.size, numbered); err != nil {
+		return err
+	}
+	if numbered || end.known {
+		s.remember(f, line, end.size, max(end.highest, e.Fence))
+	}
+	return nil
+}
+
+// readEnd is the end of the journal, from memory where that is sure.
+func (s *Store) readEnd(f *regfile.File, numbered bool) (tail, error) {
+	if end, ok := s.recall(f); ok {
+		return end, nil
+	}
+	return readTail(f, numbered)
 }
 
 func (s *Store) createJournal(line []byte) error {

@@ -41,9 +41,7 @@ func (s *Store) mutate(ctx context.Context, op string, first Observed, decide de
 	}
 	began := s.opts.Boottime()
 	s.iv.at("observed")
-	self, _ := s.opts.Self() // without a start key the evidence proves less, and the claim excludes as well
-	who := claim.Who{Tool: s.opts.Tool, Op: op, Token: s.opts.NewID(), Self: self}
-	held, err := claim.Enter(ctx, s.dir, s.claimName(), who, s.iv.claimBound)
+	held, err := claim.Enter(ctx, s.dir, s.claimName(), s.who(op), s.iv.claimBound)
 	if err != nil {
 		return nil, s.claimRefused(err)
 	}

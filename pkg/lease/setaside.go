@@ -25,9 +25,7 @@ func (s *Store) SetAside(ctx context.Context, fingerprint string) (*Aside, error
 	if _, err := s.broken(fingerprint); err != nil {
 		return nil, err
 	}
-	self, _ := s.opts.Self()
-	who := claim.Who{Tool: s.opts.Tool, Op: "set-aside", Token: s.opts.NewID(), Self: self}
-	held, err := claim.Enter(ctx, s.dir, s.claimName(), who, s.iv.claimBound)
+	held, err := claim.Enter(ctx, s.dir, s.claimName(), s.who("set-aside"), s.iv.claimBound)
 	if err != nil {
 		return nil, s.claimRefused(err)
 	}

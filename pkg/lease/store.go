@@ -4,10 +4,12 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
+	"holdfast/pkg/claim"
 	"holdfast/pkg/procid"
 	"holdfast/pkg/regfile"
 )
@@ -24,6 +26,7 @@ type Options struct {
 	Self         func() (procid.Identity, error)  // default procid.Self
 	AllowMissing bool                             // a directory that does not exist reads as no lease
 	Observing    func(l *Lease, of time.Duration) // told when an observation begins
+	Entering     func(e Entering)                 // told again and again while a mutation waits for the claim
 }
 
 // intervals are the protocol's times, the size of its journal, and the places where tests stop a mutation.
@@ -33,6 +36,12 @@ type intervals struct {
 	tick         time.Duration // a keeper's longest sleep
 	compactAbove int64         // bytes of a journal
 	at           func(step string)
+}
+
+// Entering is a wait for a claim that another has.
+type Entering struct {
+	Waited  time.Duration
+	Inspect func() (claim.Inspection, error) // looks at the claim now
 }
 
 func defaultIntervals() intervals {
@@ -49,6 +58,8 @@ type Store struct {
 	name string
 	opts Options
 	iv   intervals
+
+	journal atomic.Pointer[known]
 }
 
 // Open opens the directory of the lease file at path. Nothing is created. Errors are *regfile.Error, of code
@@ -102,6 +113,16 @@ func (s *Store) Path() string { return s.path }
 func (s *Store) claimName() string   { return s.name + ".mutex" }
 func (s *Store) stageName() string   { return s.name + ".stage" }
 func (s *Store) journalName() string { return s.name + ".journal" }
+
+// who is this process as it enters the claim.
+func (s *Store) who(op string) claim.Who {
+	self, _ := s.opts.Self() // without a start key the evidence proves less, and the claim excludes as well
+	who := claim.Who{Tool: s.opts.Tool, Op: op, Token: s.opts.NewID(), Self: self}
+	if s.opts.Entering != nil {
+		who.Waiting = func(waited time.Duration) { s.opts.Entering(Entering{Waited: waited, Inspect: s.InspectClaim}) }
+	}
+	return who
+}
 
 // snapshot reads the lease file's bytes; nil when it is absent. The error is a *regfile.Error.
 func (s *Store) snapshot() (*regfile.Snapshot, error) {

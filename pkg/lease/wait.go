@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"holdfast/internal/dirwatch"
 	"holdfast/pkg/regfile"
 )
@@ -76,7 +78,7 @@ func (s *Store) AcquireWaiting(ctx context.Context, req AcquireRequest, most tim
 }
 
 // Watch calls look at once, and again whenever the lease may have changed, at most a second apart, until ctx ends or look
-// fails.
+// fails. It follows a directory that is removed and made again.
 func (s *Store) Watch(ctx context.Context, look func() error) error {
 	w := s.newWait(0, nil)
 	defer w.close()
@@ -139,21 +141,33 @@ func (w *waiting) wait(ctx context.Context, l *Lease, now time.Time) error {
 		w.tell(l)
 	}
 	w.crowd.Wait(ctx, nap)
-	if w.store.appeared() {
+	if w.store.follow() {
 		w.close()
 		w.watchDirectory()
 	}
 	return nil
 }
 
-// appeared opens the directory if it was missing, and reports whether it is there now for the first time.
-func (s *Store) appeared() bool {
-	if s.dir != nil {
+// follow gives up the directory when it has been removed, opens the one at the path when it has none, and reports whether that
+// has changed anything. One that was only renamed is kept: what is at its path then may be anybody's.
+func (s *Store) follow() bool {
+	had := s.dir != nil
+	if had && !removed(s.dir) {
 		return false
+	}
+	if had {
+		_ = s.dir.Close()
+		s.dir = nil
 	}
 	dir, err := regfile.OpenDir(filepath.Dir(s.path))
 	if err == nil {
 		s.dir = dir
 	}
-	return err == nil
+	return had || err == nil
+}
+
+// removed reports whether an open directory has no name any more.
+func removed(dir *regfile.Dir) bool {
+	var st unix.Stat_t
+	return unix.Fstat(dir.FD(), &st) == nil && st.Nlink == 0
 }

@@ -14,6 +14,7 @@ import (
 type Dir struct {
 	fd     int
 	path   string
+	prefix string      // of its entries' paths
 	shared bool        // world-writable and sticky, as /tmp is
 	noProc bool        // take the path that needs no /proc; for tests
 	proven atomic.Bool // /proc has led back to a handle once
@@ -74,7 +75,8 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 
 func newDir(fd int, path string, st Stamp) *Dir {
 	const sticky = unix.S_ISVTX | unix.S_IWOTH
-	return &Dir{fd: fd, path: path, shared: st.Mode&sticky == sticky}
+	entry := filepath.Join(path, "x")
+	return &Dir{fd: fd, path: path, prefix: entry[:len(entry)-1], shared: st.Mode&sticky == sticky}
 }
 
 // Close releases the descriptor.
@@ -87,7 +89,7 @@ func (d *Dir) FD() int { return d.fd }
 func (d *Dir) Path() string { return d.path }
 
 // Join returns the path of name, for messages.
-func (d *Dir) Join(name string) string { return filepath.Join(d.path, name) }
+func (d *Dir) Join(name string) string { return d.prefix + name }
 
 // Lstat returns the metadata of name itself. Nothing is opened. The error's code is CodeAbsent or CodeIO.
 func (d *Dir) Lstat(name string) (Stamp, error) {
@@ -102,7 +104,8 @@ func (d *Dir) Lstat(name string) (Stamp, error) {
 // create a name first, and only its creator or the directory's owner may remove it.
 func (d *Dir) CheckOwner(name string, st Stamp) error {
 	if d.shared && st.UID != uint32(os.Geteuid()) {
-		return &Error{Code: CodeForeignOwner, Path: d.Join(name), Kind: st.Kind, UID: st.UID, Stamp: &st}
+		found := st // only a refusal keeps it
+		return &Error{Code: CodeForeignOwner, Path: d.Join(name), Kind: st.Kind, UID: st.UID, Stamp: &found}
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ type Stamp struct {
 	GID   uint32
 	Nlink uint64
 	Mtime time.Time
+	Ctime time.Time
 }
 
 // Perm returns the permission bits, set-id and sticky bits included.
@@ -47,6 +48,7 @@ func stampOf(st *unix.Stat_t) Stamp {
 		GID:   st.Gid,
 		Nlink: uint64(st.Nlink),
 		Mtime: time.Unix(int64(st.Mtim.Sec), int64(st.Mtim.Nsec)).UTC(),
+		Ctime: time.Unix(int64(st.Ctim.Sec), int64(st.Ctim.Nsec)).UTC(),
 	}
 }
 

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	marshal "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 func parsed(t testing.TB, text string) Object {
@@ -143,5 +146,29 @@ func TestSetTakesTextThatIsNotUTF8(t *testing.T) {
 	o.Set("host", "a\xffb")
 	if s, err := parsed(t, string(o.Indented())).String("host"); s != "a\ufffdb" || err != nil {
 		t.Errorf("%q, %v", s, err)
+	}
+}
+
+// The short way of Indented, for an object of plain members, and the general one write the same.
+func TestBothWaysOfWritingAnObjectAgree(t *testing.T) {
+	short := 0
+	for _, text := range append(chosenDocuments(), randomDocuments(400)...) {
+		o := parsed(t, text)
+		b, ok := o.flat()
+		if !ok {
+			continue
+		}
+		short++
+		general, err := marshal.Marshal(o, jsontext.WithIndent("  "))
+		if err != nil || string(b) != string(general)+"\n" {
+			t.Errorf("%s\nis written %s\nand %s\n%v", text, b, general, err)
+		}
+	}
+	if short == 0 {
+		t.Error("no object was plain")
+	}
+	plain := parsed(t, `{"holderId":"h","durationSeconds":900,"fence":42,"more":null,"ü":true}`)
+	if _, ok := plain.flat(); !ok {
+		t.Error("an ordinary lease is not")
 	}
 }

@@ -172,7 +172,7 @@ func (w *owning) start(command []string, signals *supervise.Signals) (*supervise
 		return nil, errors.Join(err, w.releaseNative(), w.putBack())
 	}
 	child, err := supervise.Start(supervise.Command{
-		Argv: command, Files: []*os.File{w.a.Hold},
+		Argv: command, Kept: []*os.File{w.a.Hold},
 		Env: supervise.Environment(os.Environ(), "FENCE_DIR="+w.f.Selected(), "FENCE_TICKET="+w.o.ticket),
 	})
 	if err == nil {
@@ -343,7 +343,7 @@ func (w *owning) record(r supervise.Result, released error) error {
 		if err != nil {
 			return err
 		}
-		done, left := leftOpen(st.Claim)
+		done, left := leftOpen(st.Claim, w.a.Claim.Owner)
 		if done {
 			return nil
 		}
@@ -353,11 +353,12 @@ func (w *owning) record(r supervise.Result, released error) error {
 	return err
 }
 
-// leftOpen is the mark that ends what a command left open that marks its own states; done when it has ended it itself.
-func leftOpen(c *fence.Claim) (done bool, m fence.Mark) {
+// leftOpen is the mark that ends what a command left open that marks its own states; done when it has ended it itself. The
+// end of another owner is not this one's: the mark is refused then.
+func leftOpen(c *fence.Claim, owner procid.Identity) (done bool, m fence.Mark) {
 	switch {
 	case c == nil:
-	case c.State == fence.Closed || c.State == fence.CloseFailed:
+	case (c.State == fence.Closed || c.State == fence.CloseFailed) && c.Owner == owner:
 		return true, m
 	case c.State == fence.Fenced:
 		return false, fence.Mark{To: fence.Closed, Storage: fence.NeverOpened}

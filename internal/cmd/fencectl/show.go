@@ -1,6 +1,7 @@
 package fencectl
 
 import (
+	"cmp"
 	"fmt"
 
 	"holdfast/internal/clikit"
@@ -64,10 +65,11 @@ func (s *session) show(c *clikit.Call, o showOptions) error {
 	return c.Emit(s.shown(st))
 }
 
-// shown is what was found as an object: a refusal when the claim cannot be trusted, with all that could be told.
+// shown is what was found as an object: a refusal when the claim or the transaction file cannot be trusted, with all that
+// could be told.
 func (s *session) shown(st *fence.Status) clikit.Object {
-	if st.Err != nil {
-		r := s.refusal(st.Err)
+	if err := cmp.Or(st.Err, st.TxErr); err != nil {
+		r := s.refusal(err)
 		r.observed(viewStatus(st))
 		return r
 	}

@@ -69,12 +69,13 @@ func (s *session) acquire(c *clikit.Call, o acquireOptions) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	store, err := s.create(o.target, lease.Options{Observing: observing(c)})
+	progress := newProgress(c)
+	store, err := s.create(o.target, lease.Options{Observing: observing(c), Entering: progress.entering})
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	out, err := acquireWaiting(c.Context, store, o)
+	out, err := acquireWaiting(c.Context, store, o, progress)
 	if err != nil {
 		return err
 	}
@@ -86,8 +87,7 @@ func (s *session) acquire(c *clikit.Call, o acquireOptions) error {
 }
 
 // acquireWaiting acquires as the options say, and shows on a terminal for whom it waits.
-func acquireWaiting(ctx context.Context, store *lease.Store, o acquireOptions) (*lease.Outcome, error) {
-	progress := newProgress()
+func acquireWaiting(ctx context.Context, store *lease.Store, o acquireOptions, progress *progress) (*lease.Outcome, error) {
 	defer progress.clear()
 	return store.AcquireWaiting(ctx, lease.AcquireRequest{
 		Duration: o.duration, Label: o.label, TakeOver: o.takeOver, Observe: o.observe,

@@ -1,19 +1,27 @@
 package leasectl
 
 import (
+	"fmt"
+	"sync/atomic"
 	"time"
 
 	"holdfast/internal/clikit"
+	"holdfast/pkg/claim"
 	"holdfast/pkg/lease"
+	"holdfast/pkg/regfile"
 )
 
 // progress shows on a terminal for whom is waited, and how long already.
 type progress struct {
 	line    *clikit.Line
 	started time.Time
+	looks   atomic.Int64 // at the claim that is waited for now
+	muted   atomic.Bool
 }
 
-func newProgress() *progress { return &progress{line: clikit.ProgressLine(), started: time.Now()} }
+func newProgress(c *clikit.Call) *progress {
+	return &progress{line: c.ProgressLine(), started: time.Now()}
+}
 
 func (p *progress) waiting(l *lease.Lease) {
 	waited := left(time.Since(p.started))
@@ -29,4 +37,37 @@ func (p *progress) waiting(l *lease.Lease) {
 	p.line.Show("waiting for %s, %s; its lease has %s left", l.Who(), waited, left(until))
 }
 
+// A claim is mostly held for less than a moment: what takes no longer is not worth a word, and the next look no sooner.
+const claimLook = 300 * time.Millisecond
+
+// entering shows whose claim is waited for. It is told of every look at the claim, hundreds in a second.
+func (p *progress) entering(e lease.Entering) {
+	due := int64(e.Waited / claimLook)
+	if due == 0 {
+		p.looks.Store(0)
+		return
+	}
+	if p.muted.Load() || !p.line.Live() || p.looks.Swap(due) == due {
+		return
+	}
+	if in, err := e.Inspect(); err == nil && in.State != claim.Absent {
+		p.line.Show("waiting for the claim, %s: %s", left(e.Waited), claimant(in))
+	}
+}
+
+func claimant(in claim.Inspection) string {
+	if e := in.Evidence; e != nil {
+		return fmt.Sprintf("%s %s has it, pid %d on %s", regfile.Printable(e.Tool), regfile.Printable(e.Op), e.PID, regfile.Printable(e.Hostname))
+	}
+	return "another program has it, " + regfile.Printable(in.Path)
+}
+
 func (p *progress) clear() { p.line.Clear() }
+
+// mute leaves the terminal to others.
+func (p *progress) mute() {
+	p.muted.Store(true)
+	p.clear()
+}
+
+func (p *progress) unmute() { p.muted.Store(false) }

@@ -41,7 +41,7 @@ func (s *session) renew(c *clikit.Call, o renewOptions) error {
 	if o.holder == "" {
 		return clikit.Usagef("--holder is required: the id that acquire printed")
 	}
-	store, err := s.open(o.target, lease.Options{})
+	store, err := s.open(o.target, lease.Options{Entering: newProgress(c).entering})
 	if err != nil {
 		return err
 	}

@@ -60,10 +60,11 @@ Example: the line for a launch script, which starts on the morning after a crash
 
 // keeping is one run: a lease, the command under it, and the record of both.
 type keeping struct {
-	store  *lease.Store
-	events *eventLog
-	grace  time.Duration
-	keeper *lease.Keeper
+	store    *lease.Store
+	events   *eventLog
+	grace    time.Duration
+	keeper   *lease.Keeper
+	progress *progress
 }
 
 func (s *session) run(c *clikit.Call, o runOptions) error {
@@ -71,20 +72,22 @@ func (s *session) run(c *clikit.Call, o runOptions) error {
 		return err
 	}
 	signals := supervise.Catch()
-	store, err := s.create(o.target, lease.Options{Observing: observing(c)})
+	progress := newProgress(c)
+	store, err := s.create(o.target, lease.Options{Observing: observing(c), Entering: progress.entering})
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	k := &keeping{store: store, grace: o.grace}
+	k := &keeping{store: store, grace: o.grace, progress: progress}
 	if k.events, err = openEvents(o.events, absolute(s.lock), c.Warn); err != nil {
 		return err
 	}
 	defer k.events.close()
-	out, err := acquireUntilSignal(store, o.acquireOptions, signals)
+	out, err := acquireUntilSignal(store, o.acquireOptions, signals, progress)
 	if err != nil {
 		return o.conflicting(err)
 	}
+	progress.mute() // the terminal is the command's
 	warn(c, out.Warnings)
 	k.events.add(event{Event: "acquired", Lease: out.Lease.Members()})
 	k.keeper = store.Keep(out, k.grace, k.events.keeper)
@@ -129,8 +132,8 @@ func (o *runOptions) conflicting(err error) error {
 }
 
 // acquireUntilSignal acquires, waiting if that is asked for, until a signal ends the wait.
-func acquireUntilSignal(store *lease.Store, o acquireOptions, signals *supervise.Signals) (out *lease.Outcome, err error) {
-	sig := signals.During(func(ctx context.Context) { out, err = acquireWaiting(ctx, store, o) })
+func acquireUntilSignal(store *lease.Store, o acquireOptions, signals *supervise.Signals, progress *progress) (out *lease.Outcome, err error) {
+	sig := signals.During(func(ctx context.Context) { out, err = acquireWaiting(ctx, store, o, progress) })
 	if sig == nil {
 		return out, err
 	}
@@ -230,6 +233,8 @@ func lostError(r supervise.Result) error {
 func (k *keeping) release(c *clikit.Call) error {
 	ctx, cancel := context.WithTimeout(context.Background(), max(k.keeper.Left(), time.Second))
 	defer cancel()
+	k.progress.unmute()
+	defer k.progress.mute()
 	done := make(chan error, 1)
 	go func() {
 		if err := k.keeper.Stop(ctx); err != nil {

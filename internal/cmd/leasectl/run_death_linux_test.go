@@ -35,6 +35,19 @@ func TestRunEndsByTheSignal(t *testing.T) {
 	}
 }
 
+// TestRunThatNoSignalEnds: the first process of a container is ended by no signal of its own; it exits with 128 + N.
+func TestRunThatNoSignalEnds(t *testing.T) {
+	testkit.NeedRoot(t)
+	testkit.NeedTool(t, "unshare")
+	t.Parallel()
+	s := newScene(t)
+	cmd := s.start("unshare", "--pid", "--fork", "--mount-proc", "leasectl", "run", "--", "sh", "-c", "kill -TERM $$")
+	if got := exitStatus(t, cmd); got != 143 || !cmd.ProcessState.Exited() {
+		t.Errorf("%v, status %d", cmd.ProcessState, got)
+	}
+	s.expectReleased()
+}
+
 // TestCtrlCEndsAShellsLoop: a shell goes on with its loop after a command that exits, so Ctrl-C has to end the wrapper too,
 // whether it runs a command, waits for the lease or watches it.
 func TestCtrlCEndsAShellsLoop(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -166,6 +167,30 @@ func TestTerminalCloses(t *testing.T) {
 			if state(child) == "" || state(wrapper) == "" || s.read(lockFile) == "" {
 				t.Error("the run did not go on")
 			}
+			s.endChild()
+			testkit.Eventually(t, "the run has ended", func() bool { return len(s.mark.Processes()) == 0 })
+			s.expectReleased()
+		})
+	}
+}
+
+// TestHangUpArrivesOnce: the shell tells its jobs, each as a whole, that the terminal is gone, so the wrapper does not; for the
+// wrapper that is the terminal's first process, and the only one that the kernel tells, it does.
+func TestHangUpArrivesOnce(t *testing.T) {
+	for name, command := range map[string][]string{
+		"from the shell":  {"bash", "-c", `set -m; trap 'kill -HUP -- -$!' HUP; ` + countingRun + ` & until wait $!; test $? -lt 128; do :; done`},
+		"from the kernel": strings.Fields(countingRun),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			cmd := s.command(command[0], command[1:]...)
+			p := pty.Start(t, cmd, 24, 80)
+			_, wrapper := s.ready()
+			p.HangUp()
+			s.expectCounted("SIGHUP")
+			send(t, wrapper, unix.SIGTERM)
+			s.expectCounted("SIGHUP", "SIGTERM")
 			s.endChild()
 			testkit.Eventually(t, "the run has ended", func() bool { return len(s.mark.Processes()) == 0 })
 			s.expectReleased()

@@ -50,7 +50,7 @@ func (s *session) setAside(c *clikit.Call, o setAsideOptions) error {
 	if o.fingerprint == "" {
 		return clikit.Usagef("--fingerprint is required: 'leasectl status' shows it")
 	}
-	store, err := s.open(o.target, lease.Options{})
+	store, err := s.open(o.target, lease.Options{Entering: newProgress(c).entering})
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (s *session) wait(c *clikit.Call, o waitOptions) error {
 		return err
 	}
 	defer store.Close()
-	progress := newProgress()
+	progress := newProgress(c)
 	err = store.Await(c.Context, lease.Condition(o.until), o.timeout, progress.waiting)
 	progress.clear()
 	if err != nil {

@@ -14,7 +14,8 @@ func watchVerb(s *session) *clikit.Verb {
 		Name:  "watch",
 		Usage: "show every change of the lease, until interrupted",
 		Description: `One status object when it starts, and one for each change of the state, the holder or the fence token; a
-renewal is no change. On a terminal it is a live line with the holder, the label and the time left.
+renewal is no change. On a terminal it is a live line with the holder, the label and the time left. It ends, in silence, by the
+signal that interrupts it, and when nobody reads its output any more.
 
 Example: tell a chat about every new holder
 
@@ -37,7 +38,9 @@ func (s *session) watch(c *clikit.Call, t target) error {
 	defer line.End()
 	live := c.Textual() && line.Live()
 	shown := ""
-	err = store.Watch(c.Context, func() error {
+	ctx, stop := clikit.WhileRead(c.Context)
+	defer stop()
+	err = store.Watch(ctx, func() error {
 		object := s.look(store)
 		if live {
 			line.Show("%s", object.Text())
@@ -52,6 +55,9 @@ func (s *session) watch(c *clikit.Call, t target) error {
 	if sig := clikit.InterruptOf(context.Cause(c.Context)); sig != 0 {
 		c.ExitBy(sig) // in silence: it is how watching ends, and whatever was shown is no failure of it
 		return nil
+	}
+	if ctx.Err() != nil {
+		return nil // its reader has gone
 	}
 	return err
 }

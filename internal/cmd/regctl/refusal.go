@@ -1,0 +1,111 @@
+package regctl
+
+import (
+	"errors"
+	"fmt"
+
+	"holdfast/internal/claimview"
+	"holdfast/internal/clikit"
+	"holdfast/pkg/regfile"
+	"holdfast/pkg/registry"
+	"holdfast/pkg/strictjson"
+)
+
+// refusal is every answer of regctl that is no success. It never carries a capability or an owner's token.
+type refusal struct {
+	clikit.Head
+	Root          string          `json:"root,omitzero"`
+	Row           *rowView        `json:"row,omitzero"` // what is in the way
+	Verdict       string          `json:"verdict,omitzero"`
+	VerdictReason string          `json:"verdictReason,omitzero"`
+	Lock          *claimview.View `json:"lock,omitzero"`
+	Retained      bool            `json:"retained,omitzero"` // this call has left the registry lock as a fence
+	Fault         string          `json:"fault,omitzero"`
+	Offset        *int64          `json:"offset,omitzero"`
+	clikit.FileFacts
+	clikit.Why
+}
+
+// Text is the remedy.
+func (r *refusal) Text() string { return r.Why.Text() }
+
+// refusal describes an error, with the command that leads on from it.
+func (s *session) refusal(err error) *refusal {
+	r := &refusal{Head: clikit.Refused(clikit.CodeOf(err)), Why: clikit.Why{Reason: err.Error(), Location: clikit.At(s.root)}}
+	if facts, at := clikit.FactsOf(err); at.Path != "" {
+		r.FileFacts, r.Location = facts, at
+	}
+	var refused *registry.Refusal
+	if errors.As(err, &refused) {
+		s.decided(r, refused)
+	}
+	var fault *strictjson.Error
+	if errors.As(err, &fault) {
+		r.Fault = string(fault.Fault)
+		if fault.Offset >= 0 {
+			r.Offset = &fault.Offset
+		}
+	}
+	r.Remedy = s.remedy(r)
+	return r
+}
+
+func (s *session) decided(r *refusal, e *registry.Refusal) {
+	if e.Path != "" {
+		r.Location = clikit.At(e.Path)
+	}
+	r.Root, r.Row, r.Retained = e.Root, viewRow(e.Row), e.Retained
+	if e.Verdict != nil {
+		r.Verdict, r.VerdictReason = string(e.Verdict.Word), e.Verdict.Reason
+	}
+	r.Lock = claimview.Of(e.Lock)
+}
+
+// remedy is the command that leads on, or why none is safe.
+func (s *session) remedy(r *refusal) string {
+	switch r.Code {
+	case registry.CodeConflict:
+		if r.Row != nil {
+			return "regctl inspect" + s.homeFlag() + " --root " + clikit.Quote(r.Row.Root)
+		}
+		if s.root != "" {
+			return "regctl inspect" + s.flags()
+		}
+	case registry.CodeQuarantine:
+		if r.Verdict == "dead" {
+			return "regctl recover snapshot" + s.flags()
+		}
+		return "regctl inspect" + s.flags()
+	case registry.CodeUncertain:
+		return "regctl repair" + s.homeFlag() + " # says what is wrong and what would be done; nothing is repaired by itself"
+	case registry.CodeUnavailable:
+		if r.Lock != nil {
+			return "regctl repair" + s.homeFlag() + " # says what an operation left that stopped in the middle, and what would be done"
+		}
+		return "regctl inspect" + s.flags()
+	case registry.CodeClaimTimeout:
+		return "fuser -v " + clikit.Quote(r.Path)
+	case registry.CodeCapacity:
+		return "regctl list" + s.homeFlag() + " | jq -r 'select(.verdict == \"dead\").root' # services whose owner is gone"
+	case registry.CodeRootInvalid:
+		return "ls -ld -- " + clikit.Quote(r.Path)
+	case regfile.CodeNotRegular, regfile.CodeForeignOwner:
+		return "none is safe: a registry is its owner's alone; look at " + clikit.Quote(r.Path) + " yourself"
+	}
+	switch r.Errno {
+	case "ENOSPC", "EDQUOT":
+		return fmt.Sprintf("df -h -- %[1]s; df -i -- %[1]s", clikit.Quote(r.Path))
+	case "EROFS":
+		return "findmnt -T " + clikit.Quote(r.Path)
+	case "EACCES", "EPERM":
+		return "ls -ld -- " + clikit.Quote(r.Path)
+	}
+	return ""
+}
+
+func (s *session) homeFlag() string {
+	if s.home == "" {
+		return ""
+	}
+	return " --state-home " + clikit.Quote(s.home)
+}

@@ -1,0 +1,192 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"holdfast/pkg/atomicfile"
+	"holdfast/pkg/claim"
+	"holdfast/pkg/regfile"
+)
+
+// locked is a mutation inside the registry lock.
+type locked struct {
+	*Home
+	held  *claim.Held
+	wrote bool // something may have been written: from now on a failure keeps the lock
+}
+
+// lock runs do inside the registry lock. A failure before the first write removes the lock again; from then on, and when the
+// registry itself is found corrupt, the lock stays with everything as it stands.
+func (h *Home) lock(ctx context.Context, op, root string, do func(*locked) error) error {
+	if err := h.make(); err != nil {
+		return err
+	}
+	held, err := h.enter(ctx, op, root)
+	if err != nil {
+		return err
+	}
+	return h.inside(held, root, do)
+}
+
+// inside runs do in a lock that was just taken, and settles what becomes of it.
+func (h *Home) inside(held *claim.Held, root string, do func(*locked) error) error {
+	h.iv.at("locked")
+	l := &locked{Home: h, held: held}
+	err := l.sweep()
+	if err == nil {
+		err = do(l)
+	}
+	if err == nil && !held.Holds() {
+		err = &Refusal{Code: CodeClaimLost, Path: h.registry.Join(lockFile), Root: root, How: "was taken away while this call was inside it"}
+	}
+	if err != nil && (l.wrote || corruptRegistry(err)) {
+		held.Keep()
+		return retained(err, h.registry.Join(lockFile), root)
+	}
+	if leaveErr := held.Leave(); leaveErr != nil && err == nil {
+		err = leaveErr
+	}
+	return err
+}
+
+// enter takes the registry lock. One that is held is waited for; one that nobody has open and that does not go is retained.
+func (h *Home) enter(ctx context.Context, op, root string) (*claim.Held, error) {
+	const slice = 50 * time.Millisecond
+	self, _ := h.opts.Self() // without a start key the evidence proves less, and the lock excludes as well
+	who := claim.Who{Tool: h.opts.Tool, Op: op, Root: root, Token: h.opts.NewID(), Self: self}
+	var unlocked time.Time // since when one lock has been seen that nobody has open
+	var seen string
+	for started := time.Now(); ; {
+		held, err := claim.Enter(ctx, h.registry, lockFile, who, slice)
+		var late *claim.TimeoutError
+		if !errors.As(err, &late) {
+			return held, err
+		}
+		in := late.Inspection
+		switch {
+		case in.State == claim.HeldNow || in.State == claim.Absent || in.Fingerprint != seen:
+			unlocked, seen = time.Now(), in.Fingerprint
+		case time.Since(unlocked) >= h.iv.retainedTime:
+			return nil, &Refusal{Code: CodeUnavailable, Path: in.Path, Root: root, Lock: &in, How: "is a retained lock: an operation stopped in the middle, and keeps everything as it stands"}
+		}
+		if time.Since(started) >= h.iv.lockBound {
+			return nil, &Refusal{Code: CodeClaimTimeout, Path: in.Path, Root: root, Lock: &in, Err: late}
+		}
+	}
+}
+
+// corruptError marks the refusal of a registry that cannot be trusted, found under the lock.
+type corruptError struct{ error }
+
+func (e *corruptError) Unwrap() error { return e.error }
+
+func corruptRegistry(err error) bool {
+	var c *corruptError
+	return errors.As(err, &c)
+}
+
+// registryLocked reads the registry under the lock.
+func (l *locked) registryLocked() (*Registry, error) {
+	r, err := l.Registry()
+	if isUncertain(err) {
+		return nil, &corruptError{err}
+	}
+	return r, err
+}
+
+// retained is the error of an operation that has left the lock as a fence.
+func retained(err error, path, root string) error {
+	var r *Refusal
+	if errors.As(err, &r) {
+		kept := *r
+		kept.Retained = true
+		return &kept
+	}
+	return &Refusal{Code: codeOf(err), Path: path, Root: root, How: "is left as a fence after a failure", Err: err, Retained: true}
+}
+
+// codeOf is the stable code of an error.
+func codeOf(err error) string {
+	var coded interface{ ErrorCode() string }
+	if errors.As(err, &coded) {
+		return coded.ErrorCode()
+	}
+	return regfile.CodeIO
+}
+
+// sweep removes what killed writers staged: only the lock's holder stages.
+func (l *locked) sweep() error {
+	entries, err := l.stage.Entries()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			return uncertain(l.stage.Join(e.Name()), "does not belong among the stages")
+		}
+		if err := atomicfile.Remove(l.stage, e.Name()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create publishes a new file.
+func (l *locked) create(d *regfile.Dir, name string, content []byte) (*Snapshot, error) {
+	l.wrote = true
+	if err := atomicfile.CreateFrom(l.stage, l.opts.NewID(), d, name, content, fileMode); err != nil {
+		return nil, err
+	}
+	return l.settled(d, name)
+}
+
+// replace publishes a file in the place of exactly the one that was, bytes and inode and times.
+func (l *locked) replace(d *regfile.Dir, name string, was *Snapshot, content []byte) (*Snapshot, error) {
+	like, err := l.unchanged(d, name, was)
+	if err != nil {
+		return nil, err
+	}
+	l.wrote = true
+	if err := atomicfile.ReplaceFrom(l.stage, l.opts.NewID(), d, name, content, like); err != nil {
+		return nil, err
+	}
+	return l.settled(d, name)
+}
+
+// remove removes exactly the file that was.
+func (l *locked) remove(d *regfile.Dir, name string, was *Snapshot) error {
+	if _, err := l.unchanged(d, name, was); err != nil {
+		return err
+	}
+	l.wrote = true
+	if err := atomicfile.Remove(d, name); err != nil {
+		return err
+	}
+	return d.Sync()
+}
+
+// settled makes a name durable and returns what it names now.
+func (l *locked) settled(d *regfile.Dir, name string) (*Snapshot, error) {
+	if err := d.Sync(); err != nil {
+		return nil, err
+	}
+	snap, err := readFile(d, name, maxRootsFile)
+	if err == nil && snap == nil {
+		err = conflict(d.Join(name), "was taken away as soon as it was written")
+	}
+	return snap, err
+}
+
+// unchanged refuses unless the file is exactly the one of the snapshot.
+func (l *locked) unchanged(d *regfile.Dir, name string, was *Snapshot) (regfile.Stamp, error) {
+	now, err := readFile(d, name, maxRootsFile)
+	if err != nil {
+		return regfile.Stamp{}, err
+	}
+	if !now.same(was) {
+		return regfile.Stamp{}, conflict(d.Join(name), "is not the file any more that this was decided on")
+	}
+	return d.Lstat(name)
+}
