@@ -112,10 +112,14 @@ func (v *wordValue) String() string {
 type formatValue struct {
 	into    *Format
 	exports bool
+	script  bool
 }
 
 func (v *formatValue) usage() string {
-	if v.exports {
+	switch {
+	case v.script:
+		return "`json|text|sh`: JSON lines, text for people, or a script to review"
+	case v.exports:
 		return "`json|text|sh`: JSON lines, text for people, or exports for eval"
 	}
 	return "`json|text`: JSON lines, or text for people"
@@ -126,7 +130,7 @@ func (v *formatValue) Set(text string) error {
 	switch Format(text) {
 	case JSON, Text:
 	case Shell:
-		if !v.exports {
+		if !v.exports && !v.script {
 			return fmt.Errorf("this verb exports nothing; it must be json or text")
 		}
 	default:

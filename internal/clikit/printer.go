@@ -81,6 +81,9 @@ func (p *printer) render(o Object) (string, error) {
 		}
 		return "", nil
 	case Shell:
+		if script, ok := o.(interface{ Script() string }); ok && o.head().Code != "usage" {
+			return script.Script(), nil
+		}
 		if p.takes {
 			return shell(o, p.exports), nil
 		}

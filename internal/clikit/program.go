@@ -38,6 +38,7 @@ type Verb struct {
 	Verbs       []*Verb  // of a group; then Run is nil
 	Objects     []Object // one of each kind it prints, for the schema
 	Exports     []string // the variables of its --format sh; empty when it has none
+	Script      bool     // its --format sh is a script to review, of objects with a Script method
 	Takes       bool     // takes something that only its object tells of, and gives it back when that cannot be delivered
 	Lists       bool     // a reader that goes away early ends it quietly
 	Mutates     bool     // a signal ends its waiting, never its writing
@@ -240,7 +241,7 @@ func (r *run) command(v *Verb, above string) *cli.Command {
 	}
 	c.UsageText = strings.TrimSpace(full + " [FLAGS] " + v.Args)
 	c.CustomHelpTemplate = cli.CommandHelpTemplate + "\n" + exitTable
-	format := &formatValue{into: &r.format, exports: len(v.Exports) > 0}
+	format := &formatValue{into: &r.format, exports: len(v.Exports) > 0, script: v.Script}
 	if !v.RawOutput {
 		c.Flags = append(c.Flags, &cli.GenericFlag{Name: "format", Value: format, Usage: format.usage(), DefaultText: "text on a terminal, else json"})
 	}

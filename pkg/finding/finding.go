@@ -26,6 +26,7 @@ type Finding struct {
 	Fingerprint string // of a broken file
 	Generation  string // of an owner claim
 	Mtime       string // of a native lease
+	Home        string // a registry's state home
 }
 
 // CodeOf is the stable code of an error that has one; "io" of any other.

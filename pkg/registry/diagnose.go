@@ -11,7 +11,7 @@ import (
 // Diagnose says what is the matter with a state home and each root in its registry. It writes nothing.
 func Diagnose(path string, opts Options) []finding.Finding {
 	fail := func(err error) []finding.Finding {
-		f := finding.Finding{Severity: finding.Fail, Condition: finding.CodeOf(err), Path: path, Subject: path, Detail: err.Error()}
+		f := finding.Finding{Severity: finding.Fail, Condition: finding.CodeOf(err), Path: path, Subject: path, Home: path, Detail: err.Error()}
 		if r, ok := err.(*Refusal); ok && r.Path != "" {
 			f.Path = r.Path
 		}
@@ -29,9 +29,9 @@ func Diagnose(path string, opts Options) []finding.Finding {
 	if err != nil {
 		return fail(err)
 	}
-	found := []finding.Finding{{Severity: finding.Pass, Condition: "registry", Path: h.path, Subject: h.path, Detail: fmt.Sprintf("readable, with %d rows", len(reg.Rows))}}
+	found := []finding.Finding{{Severity: finding.Pass, Condition: "registry", Path: h.path, Subject: h.path, Home: h.path, Detail: fmt.Sprintf("readable, with %d rows", len(reg.Rows))}}
 	if reg.Fenced {
-		found = append(found, finding.Finding{Severity: finding.Fail, Condition: CodeUnavailable, Path: h.registry.Join(lockFile), Subject: h.path,
+		found = append(found, finding.Finding{Severity: finding.Fail, Condition: CodeUnavailable, Path: h.registry.Join(lockFile), Subject: h.path, Home: h.path,
 			Detail: "a retained lock: an operation stopped in the middle, and nothing changes until it is repaired"})
 	}
 	_ = h.List(func(in Inspection, row Reservation) error {
@@ -43,7 +43,7 @@ func Diagnose(path string, opts Options) []finding.Finding {
 
 // finding is a root as a finding.
 func (in Inspection) finding(row Reservation) finding.Finding {
-	f := finding.Finding{Severity: finding.Pass, Condition: string(in.State), Path: row.Root, Subject: row.Root,
+	f := finding.Finding{Severity: finding.Pass, Condition: string(in.State), Path: row.Root, Subject: row.Root, Home: row.StateHome,
 		Detail: fmt.Sprintf("%s at %s; its owner is %s: %s", in.State, row.Endpoint, in.Verdict.Word, in.Verdict.Reason)}
 	switch {
 	case in.Err != nil:

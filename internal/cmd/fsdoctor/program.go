@@ -20,7 +20,7 @@ Example: which of these are no regular files?
    fsdoctor classify state/* | jq -r 'select(.kind != "regular") | "\(.kind) \(.path)"'`,
 	}
 	p.Verbs = []*clikit.Verb{
-		scanVerb(), classifyVerb(), catVerb(),
+		checkVerb(), scanVerb(), classifyVerb(), catVerb(),
 		clikit.SchemaVerb(p, "classify"),
 	}
 	return p
