@@ -100,7 +100,7 @@ func TestFormats(t *testing.T) {
 	for _, exports := range []bool{false, true} {
 		for _, text := range []string{"json", "text", "sh", "", "JSON", "yaml"} {
 			var into Format
-			err := (&formatValue{&into, exports}).Set(text)
+			err := (&formatValue{&into, exports, false}).Set(text)
 			valid := text == "json" || text == "text" || text == "sh" && exports
 			if valid != (err == nil) || valid && into != Format(text) || !valid && into != "" {
 				t.Errorf("%q, exports %v: %q, %v", text, exports, into, err)
