@@ -106,7 +106,7 @@ func TestFormats(t *testing.T) {
 				t.Errorf("%q, exports %v: %q, %v", text, exports, into, err)
 			}
 		}
-		if usage := (&formatValue{nil, exports}).usage(); strings.Contains(usage, "sh") != exports {
+		if usage := (&formatValue{nil, exports, false}).usage(); strings.Contains(usage, "sh") != exports {
 			t.Errorf("exports %v: %s", exports, usage)
 		}
 	}
