@@ -96,6 +96,7 @@ var Codes = []Code{
 	{"withdraw-not-own", 1, "there is no reservation of this parent at this generation"},
 	{"interrupted", 1, "a signal ended the wait; nothing was changed (the program ends by that signal, and a shell shows 128 + its number)"},
 
+	{"directory-moved", 1, "the path leads to another directory than the lease's by now, or to none; `run` ended the command (status 124)"},
 	{"renewal-overdue", 1, "`run` could not renew the lease in time and ended the command (status 124)"},
 	{"command-not-found", 1, "`run` found no such program (status 127)"},
 	{"command-not-executable", 1, "`run` could not execute the program (status 126)"},

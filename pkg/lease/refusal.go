@@ -24,6 +24,7 @@ const (
 	CodeChanged             = "changed"
 	CodeCorrupt             = "corrupt"
 	CodeJournalCorrupt      = "journal-corrupt"
+	CodeDirectoryMoved      = "directory-moved"
 	CodeClaimTimeout        = "claim-timeout"
 	CodeClaimLost           = "claim-lost"
 	CodeFingerprintMismatch = "fingerprint-mismatch"
@@ -94,6 +95,8 @@ func (r *Refusal) aboutFiles(path string) string {
 		return text
 	case CodeCorrupt, CodeJournalCorrupt:
 		return fmt.Sprintf("%s is corrupt (%s): it %v; inspect it manually, it is never overwritten", path, r.Fault, r.Err)
+	case CodeDirectoryMoved:
+		return fmt.Sprintf("%s does not lead to the directory of this lease any more, so nobody else finds it there", path)
 	case CodeFenceExhausted:
 		return fmt.Sprintf("%s: the fence token has reached 2^53-1 and cannot grow", path)
 	case CodeFingerprintMismatch:

@@ -37,6 +37,9 @@ func (s *Store) Acquire(ctx context.Context, req AcquireRequest) (*Outcome, erro
 			return nil, err
 		}
 	}
+	if err := s.CheckPath(); err != nil {
+		return nil, err
+	}
 	return s.mutate(ctx, "acquire", o, t.decide)
 }
 

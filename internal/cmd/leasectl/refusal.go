@@ -99,6 +99,8 @@ func (s *session) remedy(r *refusal) string {
 		return "leasectl acquire --take-over " + lock
 	case lease.CodeNotHolder, lease.CodeFenceMismatch, lease.CodeTooShort, lease.CodeChanged, "require-failed":
 		return "leasectl status " + lock
+	case lease.CodeDirectoryMoved:
+		return "leasectl status --lock " + clikit.Quote(filepath.Join(r.Path, filepath.Base(s.lock)))
 	case lease.CodeCorrupt, lease.CodeJournalCorrupt, regfile.CodeTooLarge:
 		if r.Fingerprint == "" {
 			return "leasectl status " + lock

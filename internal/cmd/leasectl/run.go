@@ -168,8 +168,10 @@ func (k *keeping) start(command []string, lock string, signals *supervise.Signal
 // verify fails unless the lease is ours and no signal came since the acquire that ends the run.
 func (k *keeping) verify(signals *supervise.Signals) error {
 	sig, err := signals.Heed(func() error {
-		_, err := k.store.Verify(lease.Check{Holder: k.keeper.Lease().HolderID})
-		return err
+		if _, err := k.store.Verify(lease.Check{Holder: k.keeper.Lease().HolderID}); err != nil {
+			return err
+		}
+		return k.store.CheckPath()
 	})
 	if err == nil && sig != nil {
 		err = clikit.Interrupted(sig)
@@ -229,7 +231,8 @@ func lostError(r supervise.Result) error {
 
 // release gives the lease back, after a renewal that is under way. It waits no longer than the lease lasts: what hangs then
 // is left to expire.
-// It returns the loss, when it finds the lease gone or another's: then the command did not run under it to the end.
+// It returns the loss, when it finds the lease gone, another's, or where nobody looks for it: then the command did not run under
+// it to the end.
 func (k *keeping) release(c *clikit.Call) error {
 	ctx, cancel := context.WithTimeout(context.Background(), max(k.keeper.Left(), time.Second))
 	defer cancel()
@@ -245,6 +248,7 @@ func (k *keeping) release(c *clikit.Call) error {
 		if err == nil {
 			warn(c, out.Warnings)
 			k.events.add(event{Event: "released", Lease: out.Lease.Members()})
+			err = k.store.CheckPath()
 		}
 		done <- err
 	}()
@@ -254,9 +258,11 @@ func (k *keeping) release(c *clikit.Call) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	switch {
-	case err == nil:
-	case clikit.CodeOf(err) == lease.CodeAbsent, clikit.CodeOf(err) == lease.CodeNotHolder:
+	if err == nil {
+		return nil
+	}
+	switch clikit.CodeOf(err) {
+	case lease.CodeAbsent, lease.CodeNotHolder, lease.CodeDirectoryMoved:
 		return err
 	default:
 		c.Warn("the lease was not released, it expires by itself: %v", err)

@@ -89,7 +89,7 @@ func (s *session) open(t target, opts lease.Options) (*lease.Store, error) {
 		return nil, err
 	}
 	s.lock = path
-	opts.Tool = "leasectl"
+	opts.Tool, opts.KnownAs = "leasectl", absolute(path)
 	opts.AllowMissing = fleet != "" && hasNoState(fleet)
 	return lease.Open(path, opts)
 }
