@@ -80,6 +80,7 @@ func (s *session) run(c *clikit.Call, o runOptions) error {
 	defer store.Close()
 	k := &keeping{store: store, grace: o.grace, progress: progress}
 	if k.events, err = openEvents(o.events, absolute(s.lock), c.Warn); err != nil {
+		s.events = o.events
 		return err
 	}
 	defer k.events.close()

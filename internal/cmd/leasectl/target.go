@@ -20,7 +20,9 @@ import (
 // session is one start of the program: which lock it is about, for the commands that refusals print.
 type session struct {
 	lock      string
+	inFleet   bool // the lock's name is made from a fleet's directory
 	acquiring bool
+	events    string // the events file, when that is what a refusal may be about
 }
 
 // target says which lease a verb is about.
@@ -88,7 +90,7 @@ func (s *session) open(t target, opts lease.Options) (*lease.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.lock = path
+	s.lock, s.inFleet = path, fleet != ""
 	opts.Tool, opts.KnownAs = "leasectl", absolute(path)
 	opts.AllowMissing = fleet != "" && hasNoState(fleet)
 	return lease.Open(path, opts)
@@ -112,7 +114,7 @@ func (s *session) create(t target, opts lease.Options) (*lease.Store, error) {
 	}
 	if fleet != "" && hasNoState(fleet) {
 		if err := atomicfile.Mkdir(filepath.Dir(path)); err != nil {
-			s.lock = path
+			s.lock, s.inFleet = path, true
 			return nil, err
 		}
 	}
