@@ -265,6 +265,13 @@ func (r *run) act(v *Verb, op, full string, ctx *cli.Context) error {
 	r.call.Args = args
 	r.call.exports, r.call.takes = v.Exports, v.Takes
 	r.call.Context = context.Background()
+	switch {
+	case v.Command: // catches signals itself
+	case signal.Ignored(unix.SIGINT):
+		signal.Ignore(unix.SIGQUIT) // shells set them together, and the Go runtime tells of SIGINT alone
+	case !v.Mutates:
+		defaultAction(unix.SIGQUIT) // the Go runtime's is to show its insides
+	}
 	if v.Mutates {
 		stop := r.catch()
 		defer stop()
@@ -284,7 +291,7 @@ func (r *run) catch() (stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.call.Context = ctx
 	caught := make(chan os.Signal, 1)
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		if !signal.Ignored(s) {
 			signal.Notify(caught, s)
 		}
