@@ -272,6 +272,11 @@ func (r *run) act(v *Verb, op, full string, ctx *cli.Context) error {
 	case !v.Mutates:
 		defaultAction(unix.SIGQUIT) // the Go runtime's is to show its insides
 	}
+	if v.Mutates || v.Command {
+		if err := needDescriptors(); err != nil {
+			return err
+		}
+	}
 	if v.Mutates {
 		stop := r.catch()
 		defer stop()

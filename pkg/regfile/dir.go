@@ -90,6 +90,27 @@ func (d *Dir) FD() int { return d.fd }
 // Path is the path the directory was opened by.
 func (d *Dir) Path() string { return d.path }
 
+// Reserve takes n descriptors, so that they are there when free has given them back, which may be called twice. It is for work
+// that must not run out of them halfway. The error's code is CodeIO.
+func (d *Dir) Reserve(n int) (free func(), err error) {
+	var taken []int
+	free = func() {
+		for _, fd := range taken {
+			unix.Close(fd)
+		}
+		taken = nil
+	}
+	for range n {
+		fd, err := unix.FcntlInt(uintptr(d.fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			free()
+			return nil, IOError("open", d.path, err)
+		}
+		taken = append(taken, fd)
+	}
+	return free, nil
+}
+
 // IsAt reports whether path leads to this very directory now. It takes one stat, of which the error is the errno; that nothing
 // is there is none.
 func (d *Dir) IsAt(path string) (bool, error) {
