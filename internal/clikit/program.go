@@ -48,6 +48,7 @@ type Verb struct {
 type Call struct {
 	Context context.Context // ended by a signal, for a verb that mutates
 	Args    []string
+	Words   []string // the whole command line after the program's name
 	printer
 	raw    bool
 	signal unix.Signal // by which the program is to end; 0 for none
@@ -262,7 +263,7 @@ func (r *run) act(v *Verb, op, full string, ctx *cli.Context) error {
 	if r.call.format = r.format; r.format == "" {
 		r.call.format = defaultFormat()
 	}
-	r.call.Args = args
+	r.call.Args, r.call.Words = args, r.env.Args[1:]
 	r.call.exports, r.call.takes = v.Exports, v.Takes
 	r.call.Context = context.Background()
 	switch {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"holdfast/internal/claimview"
@@ -91,10 +92,8 @@ func (s *session) remedy(r *refusal) string {
 			return "none is safe while it is held; who holds it: " + claimview.HolderCommand(r.in)
 		}
 		return "leasectl status " + lock
-	case lease.CodeAbsent:
-		return "leasectl acquire " + lock
-	case lease.CodeExpired:
-		return "leasectl acquire --take-over " + lock
+	case lease.CodeAbsent, lease.CodeExpired:
+		return s.take(lock, r.Code == lease.CodeExpired)
 	case lease.CodeNotHolder, lease.CodeFenceMismatch, lease.CodeTooShort, lease.CodeChanged, "require-failed":
 		return "leasectl status " + lock
 	case lease.CodeDirectoryMoved:
@@ -114,6 +113,23 @@ func (s *session) remedy(r *refusal) string {
 		return "leasectl claim inspect " + lock
 	}
 	return s.fileRemedy(r)
+}
+
+// take is the command that takes the lease: an acquire, or the same run once more.
+func (s *session) take(lock string, takeOver bool) string {
+	verb, rest := "acquire", []string{lock}
+	if s.running != nil {
+		verb, rest = s.running[0], nil
+		for _, word := range s.running[1:] {
+			rest = append(rest, clikit.Quote(word))
+		}
+		end := slices.Index(rest, "--")
+		takeOver = takeOver && !slices.Contains(rest[:max(end, 0)], "--take-over")
+	}
+	if takeOver {
+		verb += " --take-over"
+	}
+	return strings.Join(append([]string{"leasectl", verb}, rest...), " ")
 }
 
 func (s *session) fileRemedy(r *refusal) string {

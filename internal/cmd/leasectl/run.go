@@ -71,6 +71,7 @@ func (s *session) run(c *clikit.Call, o runOptions) error {
 	if err := o.complete(c.Args); err != nil {
 		return err
 	}
+	s.running = c.Words
 	signals := supervise.Catch()
 	progress := newProgress(c)
 	store, err := s.create(o.target, lease.Options{Observing: observing(c), Entering: progress.entering})

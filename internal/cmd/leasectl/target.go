@@ -22,6 +22,7 @@ type session struct {
 	lock      string
 	inFleet   bool // the lock's name is made from a fleet's directory
 	acquiring bool
+	running   []string // of run: its command line, to be given again
 	events    string // the events file, when that is what a refusal may be about
 }
 
