@@ -23,7 +23,7 @@ type session struct {
 	inFleet   bool // the lock's name is made from a fleet's directory
 	acquiring bool
 	running   []string // of run: its command line, to be given again
-	events    string // the events file, when that is what a refusal may be about
+	events    string   // the events file, when that is what a refusal may be about
 }
 
 // target says which lease a verb is about.
