@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -132,6 +133,9 @@ func (r *run) main() (status int) {
 		args, r.rest = args[:i], args[i+1:]
 	}
 	r.call.format = formatAsked(args)
+	if len(args) > 1 && args[1] == "--version" {
+		return r.version()
+	}
 	err := r.app().Run(args)
 	var help cli.ExitCoder
 	if errors.As(err, &help) && CodeOf(err) == "bug" {
@@ -203,6 +207,7 @@ func (r *run) app() *cli.App {
 		HideHelpCommand: true, HideVersion: true,
 		Writer: os.Stdout, ErrWriter: os.Stderr,
 		ExitErrHandler:        func(*cli.Context, error) {},
+		Flags:                 []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "show the version, and nothing else", DisableDefaultText: true}},
 		OnUsageError:          r.usageError(r.Name, &Verb{}),
 		Action:                r.missing(r.Name, r.Verbs),
 		CustomAppHelpTemplate: cli.AppHelpTemplate + "\n" + exitTable,
@@ -316,8 +321,33 @@ func (r *run) catch() (stop func()) {
 func (r *run) usageError(full string, v *Verb) cli.OnUsageErrorFunc {
 	return func(_ *cli.Context, err error, _ bool) error {
 		r.call.op, r.call.raw, r.failed = opOf(full), v.RawOutput, v.Failed
-		return Usagef("%v; try '%s --help'", err, full)
+		return Usagef("%s; try '%s --help'", dashed(err.Error()), full)
 	}
+}
+
+// dashed is a message of the flag library with two dashes before a flag's name, as everybody writes them.
+func dashed(text string) string {
+	for _, before := range []string{"flag provided but not defined: ", "flag needs an argument: "} {
+		if name, ok := strings.CutPrefix(text, before+"-"); ok {
+			return before + twoDashes(name) + name
+		}
+	}
+	for _, before := range []string{"invalid value ", "invalid boolean value "} {
+		rest, ok := strings.CutPrefix(text, before)
+		if value, err := strconv.QuotedPrefix(rest); ok && err == nil {
+			how, said, _ := strings.Cut(rest[len(value):], "-")
+			return before + value + how + twoDashes(said) + said
+		}
+	}
+	return text
+}
+
+// twoDashes are the dashes of a flag whose name begins the text: one where the name is a letter.
+func twoDashes(text string) string {
+	if len(text) == 1 || len(text) > 1 && text[1] == ':' {
+		return "-"
+	}
+	return "--"
 }
 
 // missing is the action of a word that needs another word after it.

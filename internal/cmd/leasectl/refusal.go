@@ -94,7 +94,7 @@ func (s *session) remedy(r *refusal) string {
 		return "leasectl status " + lock
 	case lease.CodeAbsent, lease.CodeExpired:
 		return s.take(lock, r.Code == lease.CodeExpired)
-	case lease.CodeNotHolder, lease.CodeFenceMismatch, lease.CodeTooShort, lease.CodeChanged, "require-failed":
+	case lease.CodeNotHolder, lease.CodeFenceMismatch, lease.CodeTooShort, lease.CodeChanged, lease.CodeWaitTimeout, "require-failed":
 		return "leasectl status " + lock
 	case lease.CodeDirectoryMoved:
 		return "leasectl status --lock " + clikit.Quote(filepath.Join(r.Path, filepath.Base(s.lock)))

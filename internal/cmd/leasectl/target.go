@@ -124,6 +124,6 @@ func (s *session) create(t target, opts lease.Options) (*lease.Store, error) {
 
 // durationFlag is --duration; def is what the help says of leaving it out.
 func durationFlag(into *time.Duration, def string) cli.Flag {
-	return clikit.DurationFlag("duration", "how `LONG` the lease lasts from now: 15m, 900s or plain seconds, 1s to 30 days"+def, into,
+	return clikit.DurationFlag("duration", "how `LONG` the lease lasts from now: 15m, 900s, 2d or plain seconds, 1s to 30 days"+def, into,
 		lease.MinDuration, lease.MaxDuration)
 }
