@@ -163,3 +163,12 @@ const exitTable = `EXIT STATUS:
    74  the system refused; the reason has the errno
    75  try again
 `
+
+// commandExitTable is that of a verb which runs a command.
+const commandExitTable = `EXIT STATUS:
+   N    the command's own, and 128 + N when a signal N ended it
+   124  %s was lost, and the command was ended
+   125  refused or failed before the command started; -E N sets it for when somebody else is in the way
+   126  the command cannot be executed
+   127  there is no such program
+`

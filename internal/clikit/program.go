@@ -42,6 +42,7 @@ type Verb struct {
 	RawOutput   bool     // standard output is given away: objects go to standard error
 	Command     bool     // takes a command after "--", and nothing before it
 	Failed      int      // the status of every refusal, 0 for its code's own
+	Lost        string   // of a verb that runs a command: what status 124 says was lost
 	Run         func(*Call) error
 }
 
@@ -235,13 +236,21 @@ func (r *run) command(v *Verb, above string) *cli.Command {
 		return c
 	}
 	c.UsageText = strings.TrimSpace(full + " [FLAGS] " + v.Args)
-	c.CustomHelpTemplate = cli.CommandHelpTemplate + "\n" + exitTable
+	c.CustomHelpTemplate = cli.CommandHelpTemplate + "\n" + v.exitTable()
 	format := &formatValue{into: &r.format, exports: len(v.Exports) > 0}
 	if !v.RawOutput {
 		c.Flags = append(c.Flags, &cli.GenericFlag{Name: "format", Value: format, Usage: format.usage(), DefaultText: "text on a terminal, else json"})
 	}
 	c.Action = func(ctx *cli.Context) error { return r.act(v, op, full, ctx) }
 	return c
+}
+
+// exitTable is what the help says of the verb's exit statuses.
+func (v *Verb) exitTable() string {
+	if v.Command {
+		return fmt.Sprintf(commandExitTable, v.Lost)
+	}
+	return exitTable
 }
 
 func (r *run) act(v *Verb, op, full string, ctx *cli.Context) error {

@@ -39,9 +39,8 @@ renews at half of the duration, and releases when the command ends. When the lea
 all it started, before the lease's end: SIGTERM, then SIGKILL.
 
 The command runs as without leasectl: same terminal, same standard streams, its own exit status. When a signal N ended it,
-leasectl ends by that signal too, and a shell shows 128 + N. Statuses of leasectl's own: 124 the lease was lost, 125 refused
-or failed before the command started, 126 it cannot be executed, 127 there is no such program; the last line on standard
-error then says so.
+leasectl ends by that signal too, and a shell shows 128 + N. Where the status is leasectl's own, the last line on standard error
+says so. What the command leaves running when it ends by itself stays, without the lease.
 
 Example: the line for a launch script, which starts on the morning after a crash too
 
@@ -49,11 +48,12 @@ Example: the line for a launch script, which starts on the morning after a crash
 		Flags: append(acquireFlags(&o.acquireOptions),
 			clikit.DurationFlag("grace", "how `LONG` ending the command may take (default: a quarter of the duration, at most 10s)", &o.grace, lease.MinGrace, lease.MaxDuration),
 			&cli.StringFlag{Name: "events", Usage: "append JSON lines about what happens to the file at `PATH`", Destination: &o.events},
-			&cli.IntFlag{Name: "conflict-exit-code", Aliases: []string{"E"}, Usage: "exit with `N` when somebody else holds the lease", Destination: &o.conflict, Value: statusRefused},
+			&cli.IntFlag{Name: "conflict-exit-code", Aliases: []string{"E"}, Usage: "exit with `N` when somebody else holds the lease, also after a --wait, and when it has expired and there is no --take-over", Destination: &o.conflict, Value: statusRefused},
 		),
 		RawOutput: true,
 		Command:   true,
 		Failed:    statusRefused,
+		Lost:      "the lease",
 		Run:       func(c *clikit.Call) error { return s.run(c, o) },
 	}
 }

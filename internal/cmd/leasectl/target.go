@@ -42,7 +42,7 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func (t *target) flags() []cli.Flag {
 	return []cli.Flag{
-		clikit.TextFlag("fleet", "the fleet's `DIR`; its leases are in DIR/state", ".", &t.fleet),
+		clikit.TextFlag("fleet", "the fleet's `DIR`; its leases are in DIR/state. Give it always in cron and systemd, whose current directory is another", ".", &t.fleet),
 		clikit.TextFlag("name", "the lease's `NAME` in the fleet", defaultName, &t.name),
 		clikit.TextFlag("lock", "the lease file's `PATH`, instead of a fleet and a name", "", &t.lock),
 	}

@@ -16,7 +16,7 @@ func watchVerb(s *session) *clikit.Verb {
 		Usage: "show every change of the lease, until interrupted",
 		Description: `One status object when it starts, and one for each change of the state, the holder or the fence token; a
 renewal is no change. On a terminal it is a live line with the holder, the label and the time left. It ends, in silence, by the
-signal that interrupts it, and when nobody reads its output any more.
+signal that interrupts it, and when nobody reads its output any more. Without --lock, --fleet and --name it takes $LEASE_LOCK.
 
 Example: tell a chat about every new holder
 
