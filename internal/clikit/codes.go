@@ -152,6 +152,7 @@ var Codes = []Code{
 	{"endpoint-unavailable", 1, "this system has no such endpoint"},
 	{"interrupted", 1, "a signal ended the wait; nothing was changed (the program ends by that signal, and a shell shows 128 + its number)"},
 
+	{"directory-moved", 1, "the path leads to another directory than the lease's by now, or to none; `run` ended the command (status 124)"},
 	{"renewal-overdue", 1, "`run` could not renew the lease in time and ended the command (status 124)"},
 	{"command-not-found", 1, "`run` found no such program (status 127)"},
 	{"command-not-executable", 1, "`run` could not execute the program (status 126)"},
@@ -219,4 +220,12 @@ const exitTable = `EXIT STATUS:
    70  a bug in this program
    74  the system refused; the reason has the errno
    75  try again
+`
+
+// commandExitTable is that of a verb which runs a command.
+const commandExitTable = `EXIT STATUS:
+   N    the command's own, and 128 + N when a signal N ended it
+%s   125  refused or failed before the command started; -E N sets it for when somebody else is in the way
+   126  the command cannot be executed
+   127  there is no such program
 `

@@ -33,9 +33,23 @@ func (l *Line) Show(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.shown = true
-	text := []rune(strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " "))
-	text = text[:min(len(text), max(Width(l.fd)-1, 0))]
-	l.write("\r\x1b[2K" + string(text))
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " ")
+	l.write("\r\x1b[2K" + Cut(text, l.Room()))
+}
+
+// Room is how many characters fit on the line.
+func (l *Line) Room() int { return max(Width(l.fd)-1, 0) }
+
+// Cut is text in at most n characters; where it does not fit it ends in an ellipsis.
+func Cut(text string, n int) string {
+	runes := []rune(text)
+	if len(runes) <= n {
+		return text
+	}
+	if n <= 0 {
+		return ""
+	}
+	return string(runes[:n-1]) + "…"
 }
 
 // Clear empties the line.

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -45,6 +46,7 @@ type Verb struct {
 	RawOutput   bool     // standard output is given away: objects go to standard error
 	Command     bool     // takes a command after "--", and nothing before it
 	Failed      int      // the status of every refusal, 0 for its code's own
+	Lost        string   // of a verb that runs a command: what status 124 says was lost
 	Run         func(*Call) error
 }
 
@@ -52,6 +54,7 @@ type Verb struct {
 type Call struct {
 	Context context.Context // ended by a signal, for a verb that mutates
 	Args    []string
+	Words   []string // the whole command line after the program's name
 	printer
 	raw    bool
 	signal unix.Signal // by which the program is to end; 0 for none
@@ -142,6 +145,9 @@ func (r *run) main() (status int) {
 		args, r.rest = args[:i], args[i+1:]
 	}
 	r.call.format = formatAsked(args)
+	if len(args) > 1 && args[1] == "--version" {
+		return r.version()
+	}
 	err := r.app().Run(args)
 	var help cli.ExitCoder
 	if errors.As(err, &help) && CodeOf(err) == "bug" {
@@ -213,6 +219,7 @@ func (r *run) app() *cli.App {
 		HideHelpCommand: true, HideVersion: true,
 		Writer: os.Stdout, ErrWriter: os.Stderr,
 		ExitErrHandler:        func(*cli.Context, error) {},
+		Flags:                 []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "show the version, and nothing else", DisableDefaultText: true}},
 		OnUsageError:          r.usageError(r.Name, &Verb{}),
 		Action:                r.missing(r.Name, r.Verbs),
 		CustomAppHelpTemplate: cli.AppHelpTemplate + "\n" + exitTable,
@@ -240,13 +247,25 @@ func (r *run) command(v *Verb, above string) *cli.Command {
 		return c
 	}
 	c.UsageText = strings.TrimSpace(full + " [FLAGS] " + v.Args)
-	c.CustomHelpTemplate = cli.CommandHelpTemplate + "\n" + exitTable
+	c.CustomHelpTemplate = cli.CommandHelpTemplate + "\n" + v.exitTable()
 	format := &formatValue{into: &r.format, exports: len(v.Exports) > 0, script: v.Script}
 	if !v.RawOutput {
 		c.Flags = append(c.Flags, &cli.GenericFlag{Name: "format", Value: format, Usage: format.usage(), DefaultText: "text on a terminal, else json"})
 	}
 	c.Action = func(ctx *cli.Context) error { return r.act(v, op, full, ctx) }
 	return c
+}
+
+// exitTable is what the help says of the verb's exit statuses.
+func (v *Verb) exitTable() string {
+	if v.Command {
+		lost := ""
+		if v.Lost != "" {
+			lost = "   124  " + v.Lost + " was lost, and the command was ended\n"
+		}
+		return fmt.Sprintf(commandExitTable, lost)
+	}
+	return exitTable
 }
 
 func (r *run) act(v *Verb, op, full string, ctx *cli.Context) error {
@@ -273,9 +292,21 @@ func (r *run) act(v *Verb, op, full string, ctx *cli.Context) error {
 	if r.call.format = r.format; r.format == "" {
 		r.call.format = defaultFormat()
 	}
-	r.call.Args = args
+	r.call.Args, r.call.Words = args, r.env.Args[1:]
 	r.call.exports, r.call.takes = v.Exports, v.Takes
 	r.call.Context = context.Background()
+	switch {
+	case v.Command: // catches signals itself
+	case signal.Ignored(unix.SIGINT):
+		signal.Ignore(unix.SIGQUIT) // shells set them together, and the Go runtime tells of SIGINT alone
+	case !v.Mutates:
+		defaultAction(unix.SIGQUIT) // the Go runtime's is to show its insides
+	}
+	if v.Mutates || v.Command {
+		if err := needDescriptors(); err != nil {
+			return err
+		}
+	}
 	if v.Mutates {
 		stop := r.catch()
 		defer stop()
@@ -295,7 +326,7 @@ func (r *run) catch() (stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.call.Context = ctx
 	caught := make(chan os.Signal, 1)
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		if !signal.Ignored(s) {
 			signal.Notify(caught, s)
 		}
@@ -314,8 +345,33 @@ func (r *run) catch() (stop func()) {
 func (r *run) usageError(full string, v *Verb) cli.OnUsageErrorFunc {
 	return func(_ *cli.Context, err error, _ bool) error {
 		r.call.op, r.call.raw, r.failed = opOf(full), v.RawOutput, v.Failed
-		return Usagef("%v; try '%s --help'", err, full)
+		return Usagef("%s; try '%s --help'", dashed(err.Error()), full)
 	}
+}
+
+// dashed is a message of the flag library with two dashes before a flag's name, as everybody writes them.
+func dashed(text string) string {
+	for _, before := range []string{"flag provided but not defined: ", "flag needs an argument: "} {
+		if name, ok := strings.CutPrefix(text, before+"-"); ok {
+			return before + twoDashes(name) + name
+		}
+	}
+	for _, before := range []string{"invalid value ", "invalid boolean value "} {
+		rest, ok := strings.CutPrefix(text, before)
+		if value, err := strconv.QuotedPrefix(rest); ok && err == nil {
+			how, said, _ := strings.Cut(rest[len(value):], "-")
+			return before + value + how + twoDashes(said) + said
+		}
+	}
+	return text
+}
+
+// twoDashes are the dashes of a flag whose name begins the text: one where the name is a letter.
+func twoDashes(text string) string {
+	if len(text) == 1 || len(text) > 1 && text[1] == ':' {
+		return "-"
+	}
+	return "--"
 }
 
 // missing is the action of a word that needs another word after it.

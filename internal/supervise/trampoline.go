@@ -26,6 +26,7 @@ const noSignal = 125
 type Waiting struct {
 	child *Child
 	name  string
+	path  string
 	gate  *os.File
 	fault *os.File
 }
@@ -36,7 +37,7 @@ type Waiting struct {
 func StartWaiting(c Command, pidVariable string) (*Waiting, error) {
 	path, err := lookUp(c.Argv[0])
 	if err != nil {
-		return nil, startError(c.Argv[0], err)
+		return nil, startError(c.Argv[0], "", err)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -65,7 +66,7 @@ func StartWaiting(c Command, pidVariable string) (*Waiting, error) {
 		faultOut.Close()
 		return nil, notTried(c.Argv[0], err)
 	}
-	return &Waiting{child: child, name: c.Argv[0], gate: gateIn, fault: faultOut}, nil
+	return &Waiting{child: child, name: c.Argv[0], path: path, gate: gateIn, fault: faultOut}, nil
 }
 
 // PID is the pid that the command will have.
@@ -86,7 +87,7 @@ func (w *Waiting) Go() (*Child, error) {
 	if len(text) > 0 {
 		<-w.child.exited
 		n, _ := strconv.Atoi(string(text))
-		return nil, startError(w.name, unix.Errno(n))
+		return nil, startError(w.name, w.path, unix.Errno(n))
 	}
 	return w.child, nil
 }

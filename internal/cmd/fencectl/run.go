@@ -58,8 +58,7 @@ none, hold takes and keeps it, child leaves it to the command, which then marks 
 (default: child with --profile, else none).
 
 The command runs as without fencectl: same terminal, same standard streams, its own exit status (128 + N after signal N).
-Statuses of fencectl's own: 124 the hold was lost, 125 refused or failed before the command started, 126 it cannot be
-executed, 127 there is no such program; the last line on standard error then says so.
+Where the status is fencectl's own, the last line on standard error says so.
 
 Example: one agent per session directory, made when it is missing
 
@@ -73,6 +72,7 @@ Example: one agent per session directory, made when it is missing
 		RawOutput: true,
 		Command:   true,
 		Failed:    statusRefused,
+		Lost:      "the hold of the directory",
 		Run:       func(c *clikit.Call) error { return s.run(c, o) },
 	}
 }
