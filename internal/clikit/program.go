@@ -118,6 +118,7 @@ type run struct {
 // Main runs the program and returns its exit status, unless a signal is to end the process.
 func (p *Program) Main(env Env) int {
 	if p.Offload {
+		quitAsEver()
 		return offload.Run(func() int { return p.main(env) })
 	}
 	return p.main(env)
@@ -297,10 +298,9 @@ func (r *run) act(v *Verb, op, full string, ctx *cli.Context) error {
 	r.call.Context = context.Background()
 	switch {
 	case v.Command: // catches signals itself
-	case signal.Ignored(unix.SIGINT):
-		signal.Ignore(unix.SIGQUIT) // shells set them together, and the Go runtime tells of SIGINT alone
-	case !v.Mutates:
-		defaultAction(unix.SIGQUIT) // the Go runtime's is to show its insides
+	case v.Mutates && !signal.Ignored(unix.SIGINT): // as well
+	default:
+		quitAsEver()
 	}
 	if v.Mutates || v.Command {
 		if err := needDescriptors(); err != nil {
@@ -340,6 +340,15 @@ func (r *run) catch() (stop func()) {
 		signal.Stop(caught)
 		cancel(nil)
 	}
+}
+
+// quitAsEver gives SIGQUIT the action that it has in other programs.
+func quitAsEver() {
+	if signal.Ignored(unix.SIGINT) {
+		signal.Ignore(unix.SIGQUIT) // shells set them together, and the Go runtime tells of SIGINT alone
+		return
+	}
+	defaultAction(unix.SIGQUIT) // the Go runtime's is to show its insides
 }
 
 func (r *run) usageError(full string, v *Verb) cli.OnUsageErrorFunc {
