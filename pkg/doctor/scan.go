@@ -63,8 +63,6 @@ type thread struct {
 	at    atomic.Pointer[string]
 	since atomic.Int64 // when it got there, in ns; 0 when it is idle
 	lost  atomic.Bool  // it was abandoned: what it still finds is not wanted
-	depth int
-	root  *scanRoot
 }
 
 // Scan walks the trees and tells every hazard as it is found, in no order. It opens directories alone. A path whose filesystem
