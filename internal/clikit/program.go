@@ -26,6 +26,7 @@ type Program struct {
 	Verbs       []*Verb
 	Offload     bool                              // run in a second process, which may hang in a filesystem without the first one
 	Refusal     Object                            // an empty one of the kind that Refuse makes, for the schema
+	Before      func(*Call)                       // called before any verb; may be nil
 	Refuse      func(op string, err error) Object // nil: a plain refusal
 }
 
@@ -310,6 +311,9 @@ func (r *run) act(v *Verb, op, full string, ctx *cli.Context) error {
 	if v.Mutates {
 		stop := r.catch()
 		defer stop()
+	}
+	if r.Before != nil {
+		r.Before(&r.call)
 	}
 	err := v.Run(&r.call)
 	if v.Lists && errors.Is(err, unix.EPIPE) && Undeliverable(err) {

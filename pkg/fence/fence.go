@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 
+	"holdfast/pkg/claim"
 	"holdfast/pkg/procid"
 	"holdfast/pkg/regfile"
 )
@@ -30,6 +31,9 @@ const claimMode = 0o600
 
 // Options are what a Fence takes from outside. The zero value is right for a program.
 type Options struct {
+	// Waiting, when it is set, is told again and again while a claim file is waited for, with a look at it.
+	Waiting func(inspect func() (claim.Inspection, error), waited time.Duration)
+
 	Tool  string                                               // named in transaction files; default "holdfast"
 	Now   func() time.Time                                     // the wall clock; default time.Now
 	NewID func() string                                        // UUIDs; default random ones

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"time"
 
 	"holdfast/pkg/atomicfile"
 	"holdfast/pkg/claim"
@@ -24,6 +25,9 @@ type transaction struct {
 func (f *Fence) transact(ctx context.Context, op string, do func(*transaction) error) error {
 	self, _ := f.opts.Self() // without a start key the evidence proves less, and the file excludes as well
 	who := claim.Who{Tool: f.opts.Tool, Op: op, Token: f.opts.NewID(), Self: self}
+	if f.opts.Waiting != nil {
+		who.Waiting = func(waited time.Duration) { f.opts.Waiting(f.InspectTx, waited) }
+	}
 	held, err := claim.Enter(ctx, f.dir, TxName, who, f.iv.txBound)
 	if err != nil {
 		return f.txRefused(err)

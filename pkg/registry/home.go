@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 
+	"holdfast/pkg/claim"
 	"holdfast/pkg/procid"
 	"holdfast/pkg/regfile"
 )
@@ -26,6 +27,9 @@ const (
 
 // Options are what a Home takes from outside. The zero value is right for a program.
 type Options struct {
+	// Waiting, when it is set, is told again and again while the registry lock is waited for, with a look at it.
+	Waiting func(inspect func() (claim.Inspection, error), waited time.Duration)
+
 	Tool  string                                               // named in the registry lock; default "holdfast"
 	Now   func() time.Time                                     // default time.Now
 	NewID func() string                                        // UUIDs; default random ones

@@ -65,6 +65,9 @@ func (h *Home) enter(ctx context.Context, op, root string) (*claim.Held, error) 
 			return held, err
 		}
 		in := late.Inspection
+		if h.opts.Waiting != nil {
+			h.opts.Waiting(func() (claim.Inspection, error) { return in, nil }, time.Since(started))
+		}
 		switch {
 		case in.State == claim.HeldNow || in.State == claim.Absent || in.Fingerprint != seen:
 			unlocked, seen = time.Now(), in.Fingerprint

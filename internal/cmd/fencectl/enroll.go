@@ -61,7 +61,7 @@ func (s *session) enroll(c *clikit.Call, o enrollOptions) error {
 	if err != nil {
 		return err
 	}
-	e, err := fence.Enroll(c.Context, fence.Enrollment{Garden: g, CWD: o.cwd, Ticket: o.ticket}, options())
+	e, err := fence.Enroll(c.Context, fence.Enrollment{Garden: g, CWD: o.cwd, Ticket: o.ticket}, s.options())
 	if err != nil {
 		return err
 	}

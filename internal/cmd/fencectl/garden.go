@@ -66,5 +66,5 @@ func (s *session) adopt(ctx context.Context, o admitOptions, request fence.Reque
 	}
 	return fence.Adopt(ctx, fence.Adoption{
 		Request: request, Directory: o.dir, Garden: g, Generation: o.adopt.generation,
-	}, options())
+	}, s.options())
 }

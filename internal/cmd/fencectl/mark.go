@@ -82,7 +82,7 @@ func attemptVerb(s *session) *clikit.Verb {
 			if err := s.needTicket(o.ticket); err != nil {
 				return err
 			}
-			m, err := fence.MarkAttempt(c.Context, o.ticket, options())
+			m, err := fence.MarkAttempt(c.Context, o.ticket, s.options())
 			if err != nil {
 				return err
 			}
@@ -105,7 +105,7 @@ func (s *session) mark(c *clikit.Call, to fence.State, o markOptions) error {
 	}
 	m, err := fence.MarkTicket(c.Context, o.ticket, fence.Mark{
 		To: to, Storage: fence.Storage(o.storage), Lease: fence.Lease(o.lease), EnvCleanup: o.envCleanup, Cause: o.cause,
-	}, options())
+	}, s.options())
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package fencectl
 import (
 	"github.com/urfave/cli/v2"
 
+	"holdfast/internal/claimview"
 	"holdfast/internal/clikit"
 	"holdfast/pkg/fence"
 )
@@ -30,6 +31,7 @@ What keeps somebody out, and what would have to change
 		Refusal: &refusal{},
 		Refuse:  func(_ string, err error) clikit.Object { return s.refusal(err) },
 	}
+	p.Before = func(c *clikit.Call) { s.progress.Line = c.ProgressLine() }
 	p.Verbs = []*clikit.Verb{
 		runVerb(s), admitVerb(s), markVerb(s), showVerb(s), explainVerb(s),
 		enrollVerb(s), reserveVerb(s), withdrawVerb(s), observeVerb(s),
@@ -41,6 +43,8 @@ What keeps somebody out, and what would have to change
 
 // session is one start of the program: which directory it is about, for the commands that refusals print.
 type session struct {
+	progress claimview.Progress
+
 	dir    string
 	ticket string
 	garden fence.Garden // when the verb is about one
@@ -59,10 +63,13 @@ func (s *session) open(t target, create bool) (*fence.Fence, error) {
 		return nil, clikit.Usagef("which session directory? give --dir DIR")
 	}
 	s.dir = t.dir
-	return fence.Open(t.dir, create, options())
+	return fence.Open(t.dir, create, s.options())
 }
 
-func options() fence.Options { return fence.Options{Tool: "fencectl"} }
+// options are those of every operation: a wait shows on the terminal.
+func (s *session) options() fence.Options {
+	return fence.Options{Tool: "fencectl", Waiting: s.progress.Waiting}
+}
 
 // flag is the directory as a command line names it.
 func (s *session) flag() string { return "--dir " + clikit.Quote(s.dir) }

@@ -117,7 +117,7 @@ func (s *session) reserve(c *clikit.Call, o reserveOptions) error {
 	if err != nil {
 		return err
 	}
-	r, err := fence.MakeReservation(c.Context, fence.Reserve{Garden: g, Owner: parent}, options())
+	r, err := fence.MakeReservation(c.Context, fence.Reserve{Garden: g, Owner: parent}, s.options())
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (s *session) reserve(c *clikit.Call, o reserveOptions) error {
 
 // giveUp withdraws a reservation whose generation reached nobody.
 func (s *session) giveUp(r *fence.ReservedFor, parent procid.Identity, undelivered error) error {
-	f, err := fence.Open(r.Resource, false, options())
+	f, err := fence.Open(r.Resource, false, s.options())
 	if err == nil {
 		defer f.Close()
 		_, err = f.Withdraw(context.Background(), r.Claim.Generation, parent)

@@ -107,6 +107,7 @@ func (o *runOptions) complete() error {
 
 // owning is one run: the admission, and what is held under it.
 type owning struct {
+	s      *session
 	f      *fence.Fence
 	a      *fence.Admission
 	o      runOptions
@@ -132,6 +133,7 @@ func (s *session) run(c *clikit.Call, o runOptions) error {
 	if err != nil {
 		return o.conflicting(err)
 	}
+	s.progress.Line = nil // the terminal is the command's
 	w.opened()
 	result := child.Run(signals, w.hold())
 	if result.Lost == nil {
@@ -151,7 +153,7 @@ func (s *session) own(signals *supervise.Signals, o runOptions) (*owning, error)
 		return nil, err
 	}
 	request.Hold = true
-	w := &owning{o: o, lost: make(chan error, 1)}
+	w := &owning{s: s, o: o, lost: make(chan error, 1)}
 	sig := signals.During(func(ctx context.Context) { w.f, w.a, err = s.enter(ctx, o.admitOptions, request) })
 	if err == nil && sig != nil {
 		err = errors.Join(clikit.Interrupted(sig), w.putBack())
@@ -220,7 +222,7 @@ func (w *owning) heed(signals *supervise.Signals) error {
 }
 
 func (w *owning) mark(m fence.Mark) (*fence.Marked, error) {
-	return fence.MarkTicket(context.Background(), w.o.ticket, m, options())
+	return fence.MarkTicket(context.Background(), w.o.ticket, m, w.s.options())
 }
 
 func (w *owning) putBack() error { return w.f.PutBack(context.Background(), w.a) }

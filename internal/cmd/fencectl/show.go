@@ -87,7 +87,7 @@ func (s *session) showTree(c *clikit.Call, root string) error {
 		c.Warn("%s was not looked into: %v", regfile.Printable(path), err)
 	}
 	s.dir = root
-	err := fence.Tree(root, options(), func(st *fence.Status) error {
+	err := fence.Tree(root, s.options(), func(st *fence.Status) error {
 		s.dir = st.Resource
 		return c.Emit(s.shown(st))
 	}, failed)

@@ -18,7 +18,7 @@ func (s *session) openReceipt(path string) (*registry.Home, error) {
 	if path == "" {
 		return nil, clikit.Usagef("whose service is it? give --receipt FILE, the one that acquire made")
 	}
-	h, err := registry.OpenReceipt(path, options())
+	h, err := registry.OpenReceipt(path, s.options())
 	if err == nil {
 		s.home = h.Path()
 	}

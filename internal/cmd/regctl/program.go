@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"holdfast/internal/claimview"
 	"holdfast/internal/clikit"
 	"holdfast/internal/supervise"
 	"holdfast/pkg/registry"
@@ -39,6 +40,7 @@ A service that registers itself, and a client that finds it
 		Refusal: &refusal{},
 		Refuse:  func(_ string, err error) clikit.Object { return s.refusal(err) },
 	}
+	p.Before = func(c *clikit.Call) { s.progress.Line = c.ProgressLine() }
 	p.Verbs = []*clikit.Verb{
 		runVerb(s), initVerb(s), acquireVerb(s), phaseVerb(s), releaseVerb(s), assertVerb(s),
 		inspectVerb(s), listVerb(s), accessVerb(s), recoverVerb(s), repairVerb(s),
@@ -49,6 +51,8 @@ A service that registers itself, and a client that finds it
 
 // session is one start of the program: what it is about, for the commands that refusals print.
 type session struct {
+	progress claimview.Progress
+
 	root string
 	home string // as it was given; empty for the default
 }
@@ -83,10 +87,13 @@ func (s *session) open(o homeOptions) (*registry.Home, error) {
 		return nil, err
 	}
 	s.home = o.home
-	return registry.Open(path, options())
+	return registry.Open(path, s.options())
 }
 
-func options() registry.Options { return registry.Options{Tool: "regctl"} }
+// options are those of every operation: a wait shows on the terminal.
+func (s *session) options() registry.Options {
+	return registry.Options{Tool: "regctl", Waiting: s.progress.Waiting}
+}
 
 // rootOptions say which root is meant.
 type rootOptions struct {

@@ -109,6 +109,7 @@ func (s *session) run(c *clikit.Call, o runOptions) error {
 	if err != nil {
 		return o.conflicting(err)
 	}
+	s.progress.Line = nil // the terminal is the command's
 	return w.end(child.Run(signals, w.hold()))
 }
 
