@@ -120,6 +120,7 @@ var Codes = []Code{
 	{"lease-mismatch", 1, "the native lease is not the one that was named"},
 	{"lease-too-young", 1, "the native lease was touched too short a while ago"},
 	{"lease-not-empty", 1, "the native lease is no empty directory"},
+	{"hold-lost", 1, "the hold file of a run was removed or replaced (status 124)"},
 	{"native-lease-lost", 1, "the native lease that `run` held was taken away (status 124)"},
 	{"claim-missing", 1, "the session directory has no owner claim"},
 	{"claim-resource-mismatch", 1, "the claim names another directory: this one was copied or moved"},

@@ -33,13 +33,15 @@ type breakLine struct {
 // Break ends a claim whose owner will not end it: a reserved one returns to its donor's row, any other becomes close-failed.
 // It admits nobody and stops nobody; the old owner's next mark finds another generation. The line in the breaks file is
 // durable before the claim changes. Errors: *Refusal, *regfile.Error.
-func (f *Fence) Break(ctx context.Context, b Break) (*Claim, error) {
-	var c *Claim
-	err := f.transact(ctx, "break", func(tx *transaction) error {
+//
+// The hold is that of the broken run: while it is locked, what lives of the run keeps others out all the same.
+func (f *Fence) Break(ctx context.Context, b Break) (c *Claim, hold Hold, err error) {
+	err = f.transact(ctx, "break", func(tx *transaction) error {
 		prior, s, err := tx.observe()
 		if err != nil {
 			return err
 		}
+		hold = s.Hold
 		self, err := tx.opts.Self()
 		if err != nil {
 			return err
@@ -58,9 +60,9 @@ func (f *Fence) Break(ctx context.Context, b Break) (*Claim, error) {
 		return tx.publish(prior, next)
 	})
 	if err != nil {
-		return nil, err
+		return nil, hold, err
 	}
-	return c, nil
+	return c, hold, nil
 }
 
 // breakDecision decides a break: the claim to write, or the refusal.

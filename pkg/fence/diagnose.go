@@ -47,6 +47,8 @@ func (e *Explanation) finding(dir string) finding.Finding {
 		f.Mtime = FormatLeaseTime(e.Native[0].Mtime)
 	}
 	switch {
+	case e.Row.admits() && e.Blocked != nil:
+		f.Severity, f.Condition, f.Detail = finding.Fail, finding.CodeOf(e.Blocked), e.Blocked.Error()
 	case !e.Admits() && e.Row.Answer == CodeOwnerLive:
 		f.Condition = CodeOwnerLive
 	case !e.Admits() && e.Row.Answer == CodeResourceMismatch:

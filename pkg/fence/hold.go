@@ -161,6 +161,26 @@ func (tx *transaction) takeHold(c *Claim) (hold, own *os.File, err error) {
 	return os.NewFile(uintptr(file.FD()), file.Path()), own, nil
 }
 
+// CheckHold fails when the hold file is no longer the one that the admission has locked.
+func (a *Admission) CheckHold() error {
+	if a.own == nil {
+		return nil
+	}
+	path := a.own.Name()
+	var st unix.Stat_t
+	if err := regfile.Retry(func() error { return unix.Fstat(int(a.own.Fd()), &st) }); err != nil {
+		return regfile.IOError("stat", path, err)
+	}
+	now, err := regfile.Lstat(path)
+	if err == nil && now.Dev == uint64(st.Dev) && now.Ino == st.Ino {
+		return nil
+	}
+	if err != nil && !regfile.IsAbsent(err) {
+		return err
+	}
+	return &Refusal{Code: CodeHoldLost, Path: path, How: "was removed or replaced while the run had it"}
+}
+
 // lockOwn opens the hold file once more, for this process alone, and locks a byte of it: what the command does to the lock that
 // it inherits, it cannot do to this one.
 func (tx *transaction) lockOwn() (*os.File, error) {

@@ -38,6 +38,7 @@ const (
 	CodeLeaseAbsent         = "lease-absent"
 	CodeLeaseMismatch       = "lease-mismatch"
 	CodeLeaseTooYoung       = "lease-too-young"
+	CodeHoldLost            = "hold-lost"
 	CodeNativeLost          = "native-lease-lost"
 	CodeLeaseNotEmpty       = "lease-not-empty"
 	CodeFingerprintMismatch = "fingerprint-mismatch"

@@ -2,10 +2,14 @@ package fence
 
 import (
 	"cmp"
+	"errors"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"holdfast/pkg/claim"
 	"holdfast/pkg/procid"
+	"holdfast/pkg/regfile"
 )
 
 // Status is a session directory as it was found. Nothing was written to find out.
@@ -73,16 +77,20 @@ func (f *Fence) temps() ([]string, error) {
 type Explanation struct {
 	Status
 	Row          Row
-	NeedsProfile bool // only a request with a profile is admitted
+	NeedsProfile bool  // only a request with a profile is admitted
+	Blocked      error // what keeps every write out, whatever the row says: *Refusal or *regfile.Error
 }
 
 // Admits reports whether an admission would succeed now, given the profile where one is needed.
-func (e *Explanation) Admits() bool { return e.Row.admits() }
+func (e *Explanation) Admits() bool { return e.Row.admits() && e.Blocked == nil }
 
 // Refusal is what an admission would be refused with; nil when it would succeed.
-func (e *Explanation) Refusal() *Refusal {
-	if e.Admits() {
+func (e *Explanation) Refusal() error {
+	switch {
+	case e.Admits():
 		return nil
+	case e.Row.admits():
+		return e.Blocked
 	}
 	r := refuse(e.Row.Answer, e.Claim, &e.Verdict)
 	r.Path, r.Resource, r.Native, r.Hold = e.Resource, e.Resource, e.Native, &e.Hold
@@ -102,5 +110,19 @@ func (f *Fence) Explain() (*Explanation, error) {
 		return nil, err
 	}
 	row := situation{Resource: f.resource, Directory: f.selected, Claim: s.Claim, Verdict: s.Verdict, Lease: len(s.Native) > 0}.row()
-	return &Explanation{Status: *s, Row: row, NeedsProfile: needsProfile(s.Claim)}, nil
+	return &Explanation{Status: *s, Row: row, NeedsProfile: needsProfile(s.Claim), Blocked: f.blocked(s)}, nil
+}
+
+// blocked is what would keep a write out: a transaction file that nobody has open, or a directory that cannot be written to.
+func (f *Fence) blocked(s *Status) error {
+	if s.Tx.State == claim.Abandoned || s.Tx.State == claim.Unproven {
+		return f.located(&Refusal{Code: CodeTxHeld, Path: s.Tx.Path, Claim: s.Claim, Tx: &s.Tx, Err: errors.New(s.Tx.Describe())})
+	}
+	err := regfile.Retry(func() error {
+		return unix.Faccessat(unix.AT_FDCWD, f.resource, unix.W_OK|unix.X_OK, unix.AT_EACCESS)
+	})
+	if err != nil {
+		return regfile.IOError("write to", f.resource, err)
+	}
+	return nil
 }

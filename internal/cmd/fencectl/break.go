@@ -75,9 +75,13 @@ func (s *session) breakClaim(c *clikit.Call, o breakOptions) error {
 		}
 		return c.Emit(&moved{Head: clikit.Done("broken"), Resource: f.Resource(), MovedTo: aside})
 	}
-	claim, err := f.Break(c.Context, o.Break)
+	claim, hold, err := f.Break(c.Context, o.Break)
 	if err != nil {
 		return err
 	}
-	return c.Emit(newClaimed("broken", f.Resource(), claim, "", nil))
+	var warnings []string
+	if hold.State == fence.HoldBusy {
+		warnings = append(warnings, "something of the broken run lives: nobody is admitted before that has ended, too; what it is: "+openersCommand(viewHold(hold, nil)))
+	}
+	return c.Emit(newClaimed("broken", f.Resource(), claim, "", warnings))
 }

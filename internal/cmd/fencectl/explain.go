@@ -53,9 +53,9 @@ func (s *session) explain(c *clikit.Call, t target) error {
 
 func (s *session) explained(e *fence.Explanation) *explained {
 	o := &explained{status: viewStatus(&e.Status), Row: e.Row, Rows: fence.Rows(), Head: clikit.Done("admitted")}
-	if !e.Admits() {
-		o.Code = e.Row.Answer
-		o.Remedy = s.refusal(e.Refusal()).Remedy
+	if refusal := e.Refusal(); refusal != nil {
+		o.Code = clikit.CodeOf(refusal)
+		o.Remedy = s.refusal(refusal).Remedy
 	}
 	o.Why, o.Change = why(e), change(e)
 	if e.Admits() && e.NeedsProfile {
@@ -97,6 +97,12 @@ func why(e *fence.Explanation) string {
 
 // change says what would have to change for another answer.
 func change(e *fence.Explanation) string {
+	if !e.Admits() && e.Row.Answer == string(fence.Fenced) {
+		return "the rule would admit, and nothing can be written: " + e.Blocked.Error()
+	}
+	if e.Claim != nil && e.Claim.State == fence.Reserved && e.Row.Answer == fence.CodeOwnerLive {
+		return "its child adopts it with --adopt-garden, or its parent withdraws it, or ends"
+	}
 	switch e.Row.Answer {
 	case fence.CodeResourceMismatch:
 		return "the claim has to go: move it aside, when this directory is the one to go on with"
@@ -111,6 +117,9 @@ func change(e *fence.Explanation) string {
 			return "what still lives of the owner's run has to end; then this directory is free by itself"
 		}
 		return "the owner's end has to be proven: look from where it can be seen, or vouch for it yourself"
+	}
+	if e.Hold.State == fence.HoldBusy {
+		return "nothing, for admit; fencectl run is refused until what has the hold open has ended"
 	}
 	if e.NeedsProfile {
 		return "nothing, for an owner with the profile; without --profile it is refused, to keep the others' claims readable"

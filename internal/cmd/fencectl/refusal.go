@@ -170,7 +170,7 @@ func (s *session) fileRemedy(r *refusal) string {
 		return "none is safe: keep sessions in a directory of your own"
 	case regfile.CodeDirectoryInvalid:
 		if r.Errno == "ENOENT" {
-			return "mkdir -p -- " + clikit.Quote(r.Path)
+			return "none is safe: check the path; 'fencectl run --create' makes a new session's directory"
 		}
 		return clikit.ListModes(filepath.Dir(r.Path), r.Path)
 	case regfile.CodeMountPoint:
@@ -215,6 +215,9 @@ func (s *session) breakCommand(c *fence.Claim, how, when string) string {
 func (s *session) leaseCommand(r *refusal) string {
 	if len(r.NativeLeases) == 0 {
 		return "fencectl show " + s.flag()
+	}
+	if r.NativeLeases[0].Kind != string(regfile.Directory) {
+		return "ls -la -- " + clikit.Quote(r.NativeLeases[0].Path) + " # no program that this fence knows makes such a lease"
 	}
 	return fmt.Sprintf("fencectl lease clear %s --mtime %s # only when no program has it: one that does touches it every few seconds",
 		s.flag(), r.NativeLeases[0].Mtime)

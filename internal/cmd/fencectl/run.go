@@ -113,6 +113,7 @@ type owning struct {
 	o      runOptions
 	native *fence.NativeHold // nil unless run has it
 	lost   chan error        // gives a loss, once
+	open   bool              // storage-open is on record
 }
 
 func (s *session) run(c *clikit.Call, o runOptions) error {
@@ -227,13 +228,15 @@ func (w *owning) mark(m fence.Mark) (*fence.Marked, error) {
 
 func (w *owning) putBack() error { return w.f.PutBack(context.Background(), w.a) }
 
-// opened marks that the command has begun, which may have opened storage. A refused mark is a loss; one that
-// could not be made because another's transaction was cut off is none: the claim stays leased, which is judged alike.
+// opened marks that the command has begun, which may have opened storage. A mark that is refused because the claim is no longer
+// this owner's is a loss. One that could not be made, on a full disk or behind a transaction that was cut off, is none: the claim
+// stays leased, which is judged alike, and the end tries again.
 func (w *owning) opened() {
 	if w.o.native == nativeChild {
 		return
 	}
-	if _, err := w.mark(fence.Mark{To: fence.StorageOpen, Attempt: true}); err != nil && clikit.CodeOf(err) != fence.CodeTxHeld {
+	_, err := w.mark(fence.Mark{To: fence.StorageOpen, Attempt: true})
+	if w.open = err == nil; err != nil && contradicts(err) {
 		w.lost <- err
 	}
 }
@@ -242,6 +245,7 @@ func (w *owning) hold() supervise.Hold {
 	if w.native != nil {
 		go w.pass(w.native)
 	}
+	go w.watch()
 	return supervise.Hold{
 		Lost: w.lost,
 		Check: func() {
@@ -251,6 +255,23 @@ func (w *owning) hold() supervise.Hold {
 		},
 		Grace: func(error) time.Duration { return endingGrace },
 		Note:  func(string, int) {},
+	}
+}
+
+// watchEvery is how often the hold file is looked at.
+const watchEvery = time.Second
+
+// watch looks whether the hold file is still the one that this run has locked: it is never removed or replaced, so that
+// somebody who did has opened the directory to others.
+func (w *owning) watch() {
+	for range time.Tick(watchEvery) {
+		if err := w.a.CheckHold(); err != nil {
+			select {
+			case w.lost <- err:
+			default: // there is a loss already
+			}
+			return
+		}
 	}
 }
 
@@ -329,7 +350,7 @@ func (w *owning) end(c *clikit.Call, r supervise.Result) error {
 		c.Warn("the native lease was not released: %v", released)
 	}
 	if r.Leftover > 0 {
-		c.Warn("%d processes of the command are still running; until they end nobody else is admitted to %s", r.Leftover, w.f.Selected())
+		c.Warn("%d of the command's processes are still running; while one of them has the hold open nobody else is admitted to %s", r.Leftover, w.f.Selected())
 	}
 	c.Exit(r.Status)
 	if r.Signal != 0 {
@@ -341,6 +362,11 @@ func (w *owning) end(c *clikit.Call, r supervise.Result) error {
 // record writes the end into the claim. Of a command that marks its own states, it ends what that left open.
 func (w *owning) record(r supervise.Result, released error) error {
 	m := endMark(r, released)
+	if w.o.native != nativeChild && !w.open {
+		if _, err := w.mark(fence.Mark{To: fence.StorageOpen, Attempt: true}); err != nil {
+			return err // why it could not be recorded at the start, a full disk for one, may have gone meanwhile
+		}
+	}
 	if w.o.native == nativeChild {
 		st, err := w.f.Show()
 		if err != nil {

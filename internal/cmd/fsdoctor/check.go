@@ -147,6 +147,9 @@ func check(c *clikit.Call, o checkOptions) error {
 	if o.list {
 		return listChecks(c, checks)
 	}
+	if slices.Contains(c.Args, "") {
+		return clikit.Usagef("an empty path names nothing")
+	}
 	roots := c.Args
 	if len(roots) == 0 {
 		roots = []string{"."}

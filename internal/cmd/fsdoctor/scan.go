@@ -90,6 +90,8 @@ func scan(c *clikit.Call, o doctor.ScanOptions) error {
 	switch {
 	case len(c.Args) == 0:
 		return clikit.Usagef("a directory is missing; try 'fsdoctor scan --help'")
+	case slices.Contains(c.Args, ""):
+		return clikit.Usagef("an empty path names nothing")
 	case o.Jobs < 1 || o.Jobs > 64:
 		return clikit.Usagef("--jobs must be from 1 to 64")
 	case o.MaxDepth < 0:
