@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -181,7 +182,7 @@ func makeDirectory(path string) error {
 
 // Physical is the physical path of a path whose end need not exist: the longest part of it that does is resolved.
 func Physical(path string) (string, error) {
-	abs, err := filepath.Abs(path)
+	abs, err := absolute(path)
 	if err != nil {
 		return "", regfile.IOError("resolve", path, bare(err))
 	}
@@ -197,9 +198,29 @@ func Physical(path string) (string, error) {
 		if _, err := os.Lstat(abs); err == nil {
 			return "", regfile.IOError("resolve", path, unix.ENOENT) // a link that leads nowhere
 		}
-		rest = filepath.Join(filepath.Base(abs), rest)
-		abs = filepath.Dir(abs)
+		var last string
+		if abs, last = cut(abs); last == ".." {
+			return "", regfile.IOError("resolve", path, unix.ENOENT)
+		}
+		rest = filepath.Join(last, rest)
 	}
+}
+
+// absolute is a path from the root of the filesystem, otherwise as it was given: what ".." means is for the kernel to say, since
+// it may come after a symlink.
+func absolute(path string) (string, error) {
+	if filepath.IsAbs(path) {
+		return path, nil
+	}
+	dir, err := os.Getwd()
+	return dir + "/" + path, err
+}
+
+// cut takes the last component off an absolute path.
+func cut(abs string) (parent, last string) {
+	abs = strings.TrimRight(abs, "/")
+	i := strings.LastIndexByte(abs, '/')
+	return "/" + strings.Trim(abs[:max(i, 0)], "/"), abs[i+1:]
 }
 
 // bare is the errno in an error of package os or path/filepath, which name the path once more.

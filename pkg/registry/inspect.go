@@ -46,10 +46,10 @@ func (h *Home) Inspect(path string) Inspection {
 	in := Inspection{Root: root, State: StateAbsent}
 	err = h.settle(func() error {
 		reg, err := h.Registry()
+		in.Fenced = reg.Fenced
 		if err != nil {
 			return err
 		}
-		in.Fenced = reg.Fenced
 		return h.inspect(&in, reg)
 	})
 	if err != nil {
@@ -139,14 +139,21 @@ func (h *Home) List(each func(Inspection, Reservation) error) error {
 		return err
 	}
 	for _, row := range reg.Rows {
-		in := Inspection{Root: row.Root, Fenced: reg.Fenced, Verdict: h.opts.Judge(row.Owner(), h.isLocal())}
+		in := Inspection{Root: row.Root, Fenced: reg.Fenced}
 		if err := h.inspect(&in, reg); isUncertain(err) {
 			in = h.Inspect(row.Root) // what was listed may have moved on
-			if in.Err == nil && in.Registration == nil {
+			switch r := in.Registration; {
+			case in.Err != nil:
+			case r == nil || r.Phase == Stopped:
 				continue
+			default:
+				row = r.Reservation
 			}
 		} else if err != nil {
 			in.State, in.Err = StateUncertain, err
+		}
+		if in.Registration == nil {
+			in.Verdict = h.opts.Judge(row.Owner(), h.isLocal())
 		}
 		if err := each(in, row); err != nil {
 			return err

@@ -82,9 +82,10 @@ func corruptRegistry(err error) bool {
 	return errors.As(err, &c)
 }
 
-// registryLocked reads the registry under the lock.
+// registryLocked reads the registry under the lock, which is not asked whether it is retained: this call has it.
 func (l *locked) registryLocked() (*Registry, error) {
-	r, err := l.Registry()
+	r := &Registry{}
+	err := l.readRegistry(r)
 	if isUncertain(err) {
 		return nil, &corruptError{err}
 	}

@@ -19,26 +19,33 @@ type Registry struct {
 	roots  *Snapshot
 }
 
-// Registry reads the registry. Errors: a *Refusal of code uncertain, *regfile.Error.
+// Registry reads the registry. Errors: a *Refusal of code uncertain, *regfile.Error; beside one only Fenced says something.
 func (h *Home) Registry() (*Registry, error) {
 	r := &Registry{}
 	if h.registry == nil {
 		return r, nil
 	}
-	if _, err := closedSet(h.registry, registryNames); err != nil {
-		return nil, err
+	err := h.readRegistry(r)
+	fenced, lockErr := h.fenced()
+	if err == nil {
+		err = lockErr
 	}
-	var err error
+	r.Fenced = fenced
+	return r, err
+}
+
+// readRegistry reads and checks the two files.
+func (h *Home) readRegistry(r *Registry) (err error) {
+	if _, err := closedSet(h.registry, registryNames); err != nil {
+		return err
+	}
 	if r.format, err = readFile(h.registry, formatFile, maxFile); err != nil {
-		return nil, fileUncertain(h.registry.Join(formatFile), err)
+		return fileUncertain(h.registry.Join(formatFile), err)
 	}
 	if r.roots, err = readFile(h.registry, rootsName, maxRootsFile); err != nil {
-		return nil, fileUncertain(h.registry.Join(rootsName), err)
+		return fileUncertain(h.registry.Join(rootsName), err)
 	}
-	if r.Fenced, err = h.fenced(); err != nil {
-		return nil, err
-	}
-	return r, h.parseRegistry(r)
+	return h.parseRegistry(r)
 }
 
 // parseRegistry makes sense of the two files.
