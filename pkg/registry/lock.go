@@ -29,7 +29,10 @@ func (h *Home) lock(ctx context.Context, op, root string, do func(*locked) error
 	}
 	h.iv.at("locked")
 	l := &locked{Home: h, held: held}
-	err = l.sweep()
+	err = l.private()
+	if err == nil {
+		err = l.sweep()
+	}
 	if err == nil {
 		err = do(l)
 	}
@@ -110,6 +113,15 @@ func codeOf(err error) string {
 		return coded.ErrorCode()
 	}
 	return regfile.CodeIO
+}
+
+// private refuses while the umask takes the owner's own permissions: nothing that is written could be read again.
+func (l *locked) private() error {
+	st, err := l.registry.Lstat(lockFile)
+	if err == nil && st.Perm() != fileMode {
+		err = uncertain(l.registry.Join(lockFile), "was made with mode %04o by the umask, and must have 0600", st.Perm())
+	}
+	return err
 }
 
 // sweep removes what killed writers staged: only the lock's holder stages.
