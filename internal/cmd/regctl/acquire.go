@@ -113,6 +113,8 @@ Example: a service that has bound port 4100
 
 func (s *session) acquire(c *clikit.Call, o acquireOptions) error {
 	switch {
+	case o.root == "":
+		return noRoot()
 	case o.endpoint == "":
 		return clikit.Usagef("where does it serve? give --endpoint URL")
 	case o.ownerPID == 0:
