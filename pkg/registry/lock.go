@@ -41,7 +41,7 @@ func (h *Home) lock(ctx context.Context, op, root string, do func(*locked) error
 	}
 	if err != nil && (l.wrote || corruptRegistry(err)) {
 		held.Keep()
-		return retained(err, h.registry.Join(lockFile), root)
+		return retained(err, root)
 	}
 	if leaveErr := held.Leave(); leaveErr != nil && err == nil {
 		err = leaveErr
@@ -96,14 +96,14 @@ func (l *locked) registryLocked() (*Registry, error) {
 }
 
 // retained is the error of an operation that has left the lock as a fence.
-func retained(err error, path, root string) error {
+func retained(err error, root string) error {
 	var r *Refusal
 	if errors.As(err, &r) {
 		kept := *r
 		kept.Retained = true
 		return &kept
 	}
-	return &Refusal{Code: codeOf(err), Path: path, Root: root, How: "is left as a fence after a failure", Err: err, Retained: true}
+	return &Refusal{Code: codeOf(err), Root: root, Err: err, Retained: true}
 }
 
 // codeOf is the stable code of an error.

@@ -49,6 +49,8 @@ func (r *Refusal) Error() string {
 	switch {
 	case r.How == "" && isClause:
 		text += " " + r.Err.Error()
+	case r.Path == "" && r.Err != nil:
+		text = r.Err.Error() // which names the file
 	case r.How != "" && r.Err != nil:
 		text += " " + r.How + ": " + r.Err.Error()
 	case r.How != "":
