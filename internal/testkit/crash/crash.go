@@ -87,6 +87,12 @@ func AtEveryChange(t *testing.T, stage func(t testing.TB) Scene) {
 	killAt(t, stage, Call.changes)
 }
 
+// AtChanges is AtEveryChange at those calls alone that are picked as well.
+func AtChanges(t *testing.T, picked func(Call) bool, stage func(t testing.TB) Scene) {
+	t.Helper()
+	killAt(t, stage, func(c Call) bool { return c.changes() && picked(c) })
+}
+
 func killAt(t *testing.T, stage func(t testing.TB) Scene, picked func(Call) bool) {
 	t.Helper()
 	whole := stage(t)
