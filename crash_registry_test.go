@@ -57,7 +57,9 @@ func TestKilledRegistry(t *testing.T) {
 }
 
 // changesRegistry leaves out the closing of what holds no lock.
-func changesRegistry(c crash.Call) bool { return c.Name != "close" || strings.Contains(c.Line, "/registry.lock>") }
+func changesRegistry(c crash.Call) bool {
+	return c.Name != "close" || strings.Contains(c.Line, "/registry.lock>")
+}
 
 func newCrashRegistry(t testing.TB) crashRegistry {
 	t.Helper()
