@@ -50,8 +50,10 @@ func partList(args []string) error {
 			}
 			return nil
 		})
-		if fenced, _ := h.fenced(); isUncertain(err) && fenced {
-			err = nil // killed between the registry's two first files
+		if isUncertain(err) {
+			if fenced, _ := h.fenced(); fenced {
+				err = nil // killed between the registry's two first files
+			}
 		}
 		h.Close()
 		if err != nil {

@@ -31,7 +31,7 @@ type Options struct {
 	Now   func() time.Time                                     // default time.Now
 	NewID func() string                                        // UUIDs; default random ones
 	Self  func() (procid.Identity, error)                      // default procid.Self
-	Judge func(rec procid.Identity, local bool) procid.Verdict // default that of a procid.Observer
+	Judge func(rec procid.Identity, local bool) procid.Verdict // default that of a procid.Observer; called by several goroutines
 	Rand  func(b []byte) error                                 // fills b with random bytes; default crypto/rand
 }
 

@@ -144,15 +144,26 @@ func (s *rootState) close() {
 
 // readRoot reads the state of a root and refuses what does not agree. Errors: a *Refusal of code uncertain, *regfile.Error.
 func (h *Home) readRoot(root string) (*rootState, error) {
-	s := &rootState{id: RootID(root), files: map[string]*Snapshot{}}
-	if h.dir == nil {
+	var roots *regfile.Dir
+	if h.dir != nil {
+		var err error
+		if roots, err = h.sub(rootsDir); err != nil {
+			return nil, err
+		}
+	}
+	if roots != nil {
+		defer roots.Close()
+	}
+	return h.readRootIn(roots, root)
+}
+
+// readRootIn is readRoot in the directory of the roots, which is nil when it does not exist.
+func (h *Home) readRootIn(roots *regfile.Dir, root string) (*rootState, error) {
+	s := &rootState{id: RootID(root), files: make(map[string]*Snapshot, len(readNames))}
+	if roots == nil {
 		return s, nil
 	}
-	roots, err := h.sub(rootsDir)
-	if err != nil || roots == nil {
-		return s, err
-	}
-	defer roots.Close()
+	var err error
 	s.dir, err = roots.OpenDir(s.id)
 	if regfile.IsAbsent(err) {
 		s.dir = nil
