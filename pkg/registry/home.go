@@ -195,8 +195,10 @@ func Physical(path string) (string, error) {
 		if !errors.Is(err, fs.ErrNotExist) || abs == "/" {
 			return "", regfile.IOError("resolve", path, bare(err))
 		}
-		if _, err := os.Lstat(abs); err == nil {
-			return "", regfile.IOError("resolve", path, unix.ENOENT) // a link that leads nowhere
+		if st, err := os.Lstat(abs); err == nil && st.Mode()&fs.ModeSymlink != 0 {
+			return "", regfile.IOError("resolve", path, unix.ENOENT) // it leads nowhere
+		} else if err == nil {
+			continue // made just now
 		}
 		var last string
 		if abs, last = cut(abs); last == ".." {

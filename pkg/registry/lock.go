@@ -49,30 +49,49 @@ func (h *Home) lock(ctx context.Context, op, root string, do func(*locked) error
 	return err
 }
 
-// enter takes the registry lock. One that is held is waited for; one that nobody has open and that does not go is retained.
+// enter takes the registry lock. One that is held is waited for; one that stays as it is and that nobody has open is retained.
 func (h *Home) enter(ctx context.Context, op, root string) (*claim.Held, error) {
-	const slice = 50 * time.Millisecond
 	self, _ := h.opts.Self() // without a start key the evidence proves less, and the lock excludes as well
 	who := claim.Who{Tool: h.opts.Tool, Op: op, Root: root, Token: h.opts.NewID(), Self: self}
-	var unlocked time.Time // since when one lock has been seen that nobody has open
-	var seen string
 	for started := time.Now(); ; {
-		held, err := claim.Enter(ctx, h.registry, lockFile, who, slice)
+		before := h.lockStamp()
+		held, err := claim.Enter(ctx, h.registry, lockFile, who, h.iv.retainedTime)
 		var late *claim.TimeoutError
 		if !errors.As(err, &late) {
 			return held, err
 		}
 		in := late.Inspection
-		switch {
-		case in.State == claim.HeldNow || in.State == claim.Absent || in.Fingerprint != seen:
-			unlocked, seen = time.Now(), in.Fingerprint
-		case time.Since(unlocked) >= h.iv.retainedTime:
+		if unheld(in) && h.unheldStill(before) {
 			return nil, &Refusal{Code: CodeUnavailable, Path: in.Path, Root: root, Lock: &in, How: "is a retained lock: an operation stopped in the middle, and keeps everything as it stands"}
 		}
 		if time.Since(started) >= h.iv.lockBound {
 			return nil, &Refusal{Code: CodeClaimTimeout, Path: in.Path, Root: root, Lock: &in, Err: late}
 		}
 	}
+}
+
+// unheld reports whether a lock is there that nobody has open.
+func unheld(in claim.Inspection) bool { return in.State != claim.Absent && in.State != claim.HeldNow }
+
+// lockStamp is what the lock is by its inode, size and times; zero when there is none.
+func (h *Home) lockStamp() Stamp {
+	st, err := h.registry.Lstat(lockFile)
+	if err != nil {
+		return Stamp{}
+	}
+	return stampOf(st)
+}
+
+// unheldStill reports whether the lock is the same as before and still not held. A look at a lock keeps its creator from taking
+// it for a moment, and many that wait all look: so after a pause in which nobody needs to, it is looked at again.
+func (h *Home) unheldStill(before Stamp) bool {
+	const pause = 50 * time.Millisecond
+	if before == (Stamp{}) || h.lockStamp() != before {
+		return false
+	}
+	time.Sleep(pause)
+	in, err := claim.Inspect(h.registry, lockFile)
+	return err == nil && unheld(in) && h.lockStamp() == before
 }
 
 // corruptError marks the refusal of a registry that cannot be trusted, found under the lock.

@@ -92,16 +92,23 @@ func (h *Home) consistent(rows []Reservation) error {
 	return nil
 }
 
-// fenced reports whether a retained lock is there: one that nobody has open. Between its creation and its kernel lock one
-// looks like that for a moment, so it is looked at twice.
+// fenced reports whether a retained lock is there: one that nobody has open. Its evidence is written only once its kernel lock is
+// taken; one without evidence may be about to be locked, so it is given the time of every unlocked one.
 func (h *Home) fenced() (bool, error) {
-	in, err := claim.Inspect(h.registry, lockFile)
-	if err != nil || in.State == claim.Absent || in.State == claim.HeldNow {
-		return false, err
+	before := h.lockStamp()
+	for started := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		in, err := claim.Inspect(h.registry, lockFile)
+		switch {
+		case err != nil || !unheld(in):
+			return false, err
+		case in.Evidence != nil && in.Evidence.KernelLock:
+			return true, nil
+		case h.lockStamp() != before:
+			return false, nil // another one by now, or written to
+		case time.Since(started) >= h.iv.retainedTime:
+			return true, nil
+		}
 	}
-	time.Sleep(10 * time.Millisecond)
-	again, err := claim.Inspect(h.registry, lockFile)
-	return again.State != claim.Absent && again.State != claim.HeldNow && again.Fingerprint == in.Fingerprint, err
 }
 
 // fileUncertain is a file of ours that cannot be trusted for what it is; the system's own failures stay what they are.
