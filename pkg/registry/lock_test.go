@@ -25,11 +25,12 @@ func TestALockThatIsAboutToBeTakenIsNoFence(t *testing.T) {
 	w.acquire("beside")
 	lock := w.plantLock()
 	defer lock.Close()
-	time.AfterFunc(50*time.Millisecond, func() { _ = unix.Flock(int(lock.Fd()), unix.LOCK_EX) })
+	fd := int(lock.Fd())
+	time.AfterFunc(50*time.Millisecond, func() { _ = unix.Flock(fd, unix.LOCK_EX) })
 	if fenced, err := w.fenced(); fenced || err != nil {
 		t.Errorf("fenced %v, %v", fenced, err)
 	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_UN); err != nil {
+	if err := unix.Flock(fd, unix.LOCK_UN); err != nil {
 		t.Fatal(err)
 	}
 	if fenced, err := w.fenced(); !fenced || err != nil {
