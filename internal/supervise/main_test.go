@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 		"held":         held,
 		"starved":      starved,
 		"early":        early,
+
+		"elsewhere":        elsewhere,
+		"elsewhere-parent": elsewhereParent,
 	})
 }
 

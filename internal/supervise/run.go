@@ -9,10 +9,11 @@ import (
 
 // Hold is what the wrapper holds while the command runs.
 type Hold struct {
-	Lost  <-chan error                   // gives the loss, once; the command is ended then
-	Check func()                         // called after the wrapper was stopped and continued, before the child continues; may hang
-	Grace func(lost error) time.Duration // how long ending may take, from now; nothing may run after that
-	Note  func(event string, n int)      // told of "terminating" and "killing", and how many processes that meets
+	Lost    <-chan error                   // gives the loss, once; the command is ended then
+	Check   func()                         // called after the wrapper was stopped and continued, before the child continues; may hang
+	Grace   func(lost error) time.Duration // how long ending may take, from now; nothing may run after that
+	Passing func(sig unix.Signal)          // called before a signal is passed on to the child; may be nil
+	Note    func(event string, n int)      // told of "terminating" and "killing", and how many processes that meets
 }
 
 // Result is how the command ended.
@@ -31,7 +32,7 @@ func (c *Child) Run(signals *Signals, hold Hold) Result {
 		if sig == unix.SIGCONT {
 			check.begin(hold, c.isStopped())
 		} else if forward(sig, noTerminal) {
-			c.Signal(sig)
+			c.pass(sig, hold)
 		}
 	}
 	for {
@@ -56,7 +57,7 @@ func (c *Child) Run(signals *Signals, hold Hold) Result {
 			if s == unix.SIGCONT {
 				check.begin(hold, c.isStopped())
 			} else if sig := s.(unix.Signal); forward(sig, signals.place()) {
-				c.Signal(sig)
+				c.pass(sig, hold)
 			}
 		case <-check.over:
 			if lost := pending(hold.Lost); lost != nil {
@@ -67,6 +68,14 @@ func (c *Child) Run(signals *Signals, hold Hold) Result {
 			}
 		}
 	}
+}
+
+// pass passes a signal on.
+func (c *Child) pass(sig unix.Signal, hold Hold) {
+	if hold.Passing != nil {
+		hold.Passing(sig)
+	}
+	c.Signal(sig)
 }
 
 // pending is a loss that has been given already, or nil.

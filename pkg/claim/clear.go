@@ -66,6 +66,39 @@ func Clear(d *regfile.Dir, name string, req ClearRequest) (Inspection, error) {
 	return in, atomicfile.Remove(d, name)
 }
 
+// Seize takes over a claim that nobody has open, with its kernel lock: so that what its creator left can be put in order
+// before it is left, or kept. Errors: *ClearError of code held, unproven (the filesystem has no locks, so nothing shows whether
+// the creator is inside) or absent; *regfile.Error.
+func Seize(d *regfile.Dir, name string) (*Held, Inspection, error) {
+	f, err := d.OpenOwned(name, unix.O_RDWR)
+	if regfile.IsAbsent(err) {
+		in := Inspection{Path: d.Join(name), State: Absent}
+		return nil, in, &ClearError{"absent", in}
+	}
+	if err != nil {
+		return nil, Inspection{}, err
+	}
+	h := &Held{dir: d, name: name, fd: f.FD(), dev: f.Stamp().Dev, ino: f.Stamp().Ino, locked: true}
+	lock, err := probe(f, unix.LOCK_EX)
+	var in Inspection
+	if err == nil {
+		in, err = examine(d, f, lock)
+	}
+	switch {
+	case err != nil:
+	case lock == lockTaken:
+		err = &ClearError{"held", in}
+	case lock == lockUnsupported:
+		err = &ClearError{"unproven", in}
+	case !h.named():
+		err = &ClearError{"claim-changed", in}
+	default:
+		return h, in, nil
+	}
+	h.close()
+	return nil, in, err
+}
+
 // refuseClear is the decision; an empty code permits.
 func refuseClear(in Inspection, req ClearRequest) string {
 	named := req.Token != "" && req.Token == in.Token || req.Force && req.Digest != "" && req.Digest == in.Fingerprint

@@ -19,6 +19,7 @@ type Acquire struct {
 	Policy    string // 64 hex digits, or empty
 	Owner     procid.Identity
 	Receipt   string // path; empty: below the state home
+	Epoch     string // a UUID; empty: a new one
 }
 
 // Acquired is a service that owns its root.
@@ -240,10 +241,13 @@ func otherConfig(state *rootState, c configFile) error {
 }
 
 func (l *locked) registration(req Acquire, root rootDir, bound Endpoint, config string) (Registration, error) {
+	if req.Epoch == "" {
+		req.Epoch = l.opts.NewID()
+	}
 	r := Registration{
 		Schema: schemaRegistration,
 		Reservation: Reservation{
-			Root: root.path, StateHome: l.path, ConfigIdentity: config, Endpoint: bound.String(), Epoch: l.opts.NewID(),
+			Root: root.path, StateHome: l.path, ConfigIdentity: config, Endpoint: bound.String(), Epoch: req.Epoch,
 			PID: req.Owner.PID, StartKey: req.Owner.StartKey, Host: req.Owner.Hostname, OwnerToken: l.opts.NewID(),
 		},
 		CheckoutToken: l.opts.NewID(), RootStamp: root.place.String(), Phase: Idle,

@@ -27,12 +27,19 @@ func (h *Home) lock(ctx context.Context, op, root string, do func(*locked) error
 	if err != nil {
 		return err
 	}
+	return h.inside(held, root, func(l *locked) error {
+		if err := l.private(); err != nil {
+			return err
+		}
+		return do(l)
+	})
+}
+
+// inside runs do in a lock that was just taken, and settles what becomes of it.
+func (h *Home) inside(held *claim.Held, root string, do func(*locked) error) error {
 	h.iv.at("locked")
 	l := &locked{Home: h, held: held}
-	err = l.private()
-	if err == nil {
-		err = l.sweep()
-	}
+	err := l.sweep()
 	if err == nil {
 		err = do(l)
 	}

@@ -8,11 +8,15 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"holdfast/internal/clikit"
+	"holdfast/internal/supervise"
 	"holdfast/pkg/registry"
 )
 
 // Main runs regctl and returns its exit status.
-func Main(env clikit.Env) int { return Program().Main(env) }
+func Main(env clikit.Env) int {
+	supervise.Jump() // run starts its command through this very program
+	return Program().Main(env)
+}
 
 // Program describes the program.
 func Program() *clikit.Program {
@@ -23,7 +27,11 @@ func Program() *clikit.Program {
 		Description: `One service per root directory and per loopback endpoint. A service acquires both before it serves, its
 clients ask for the endpoint and the capability to talk to it, and two services whose roots overlap are refused.
 
-Example: a service registers itself, a client finds it
+Example: run a service under the registry, with a port that nobody else has
+
+   regctl run --root . --endpoint http://127.0.0.1:0 -- my-service
+
+A service that registers itself, and a client that finds it
 
    regctl acquire --root . --endpoint http://127.0.0.1:4100 --owner-pid $$ --receipt /run/user/1000/my.receipt
    regctl access --root . | jq -r .endpoint
@@ -32,8 +40,8 @@ Example: a service registers itself, a client finds it
 		Refuse:  func(_ string, err error) clikit.Object { return s.refusal(err) },
 	}
 	p.Verbs = []*clikit.Verb{
-		initVerb(s), acquireVerb(s), phaseVerb(s), releaseVerb(s), assertVerb(s),
-		inspectVerb(s), listVerb(s), accessVerb(s),
+		runVerb(s), initVerb(s), acquireVerb(s), phaseVerb(s), releaseVerb(s), assertVerb(s),
+		inspectVerb(s), listVerb(s), accessVerb(s), recoverVerb(s), repairVerb(s),
 		clikit.SchemaVerb(p, "inspect"),
 	}
 	return p

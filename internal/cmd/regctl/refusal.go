@@ -72,12 +72,15 @@ func (s *session) remedy(r *refusal) string {
 			return "regctl inspect" + s.flags()
 		}
 	case registry.CodeQuarantine:
+		if r.Verdict == "dead" {
+			return "regctl recover snapshot" + s.flags()
+		}
 		return "regctl inspect" + s.flags()
 	case registry.CodeUncertain:
-		return "none is safe: look at " + clikit.Quote(r.Path) + " yourself; nothing here is repaired by itself"
+		return "regctl repair" + s.homeFlag() + " # says what is wrong and what would be done; nothing is repaired by itself"
 	case registry.CodeUnavailable:
 		if r.Lock != nil {
-			return "none is safe: an operation stopped in the middle; see who it was: cat -- " + clikit.Quote(r.Path)
+			return "regctl repair" + s.homeFlag() + " # says what an operation left that stopped in the middle, and what would be done"
 		}
 		return "regctl inspect" + s.flags()
 	case registry.CodeClaimTimeout:
