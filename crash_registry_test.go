@@ -51,7 +51,12 @@ func TestKilledRegistry(t *testing.T) {
 		"release":                      crashReleaseService,
 	} {
 		t.Run(name, func(t *testing.T) {
-			crash.AtChanges(t, changesRegistry, func(t testing.TB) crash.Scene { return stage(t).scene(t) })
+			scene := func(t testing.TB) crash.Scene { return stage(t).scene(t) }
+			if raceDetector { // every start of a program is slow then
+				crash.AtEveryName(t, scene)
+				return
+			}
+			crash.AtChanges(t, changesRegistry, scene)
 		})
 	}
 }
