@@ -31,6 +31,9 @@ func main() {
 	showOne()
 	showTree()
 	fencePairs("tmpfs", tmpfsDir())
+	inspectRoot()
+	listFull(tmpfsDir())
+	acquireGrowth(tmpfsDir())
 }
 
 // worker is this program as one of the processes it measures.

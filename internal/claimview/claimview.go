@@ -17,6 +17,7 @@ type View struct {
 	AgeMs         int64  `json:"ageMs"`
 	Tool          string `json:"tool,omitzero"`
 	Op            string `json:"op,omitzero"`
+	Root          string `json:"root,omitzero"` // what the operation was about
 	PID           int    `json:"pid,omitzero"`
 	StartKey      string `json:"startKey,omitzero"`
 	Hostname      string `json:"hostname,omitzero"`
@@ -36,7 +37,7 @@ func Of(in *claim.Inspection) *View {
 		AgeMs: in.Age.Milliseconds(),
 	}
 	if e := in.Evidence; e != nil {
-		v.Tool, v.Op, v.PID, v.StartKey, v.Hostname = e.Tool, e.Op, e.PID, e.StartKey, e.Hostname
+		v.Tool, v.Op, v.Root, v.PID, v.StartKey, v.Hostname = e.Tool, e.Op, e.Root, e.PID, e.StartKey, e.Hostname
 		v.EnteredAt, v.KernelLock = e.EnteredAt, e.KernelLock
 	}
 	if in.Creator != nil {

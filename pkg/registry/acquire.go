@@ -80,9 +80,9 @@ type rootDir struct {
 }
 
 func newRoot(path string) (rootDir, error) {
-	real, err := filepath.EvalSymlinks(path)
+	real, err := absolute(path)
 	if err == nil {
-		real, err = filepath.Abs(real)
+		real, err = filepath.EvalSymlinks(real)
 	}
 	if err != nil {
 		return rootDir{}, &Refusal{Code: CodeRootInvalid, Path: path, How: "is no directory that can be registered", Err: bare(err)}
@@ -135,7 +135,11 @@ func (l *locked) acquire(req Acquire, root rootDir, bound Endpoint) (*Acquired, 
 	}
 	defer op.root.Close()
 	op.content = content
+	if err := reserveReceipt(receiptPath, registration); err != nil {
+		return nil, err
+	}
 	if err := op.run(AcquireOrder); err != nil {
+		_ = removeReceipt(receiptPath) // it proves nothing
 		return nil, err
 	}
 	return l.acquired(op, registration, receiptPath)
@@ -226,10 +230,14 @@ func (l *locked) config(state *rootState, req Acquire) (configFile, error) {
 	case hosts != nil && hosts.Identity != policy:
 		return configFile{}, conflict(at(hostConfigFile), "is not the policy that was given")
 	case state.config != nil && *state.config != c:
-		return configFile{}, conflict(at(configName), "has endpoint %s and policy %s, not the ones asked for", state.config.Endpoint, state.config.PolicyIdentity)
+		return configFile{}, otherConfig(state, *state.config)
 	default:
 		return c, nil
 	}
+}
+
+func otherConfig(state *rootState, c configFile) error {
+	return conflict(state.dir.Join(configName), "has endpoint %s and policy %s, not the ones asked for", c.Endpoint, c.PolicyIdentity)
 }
 
 func (l *locked) registration(req Acquire, root rootDir, bound Endpoint, config string) (Registration, error) {

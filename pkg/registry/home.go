@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,7 +35,7 @@ type Options struct {
 	Now   func() time.Time                                     // default time.Now
 	NewID func() string                                        // UUIDs; default random ones
 	Self  func() (procid.Identity, error)                      // default procid.Self
-	Judge func(rec procid.Identity, local bool) procid.Verdict // default that of a procid.Observer
+	Judge func(rec procid.Identity, local bool) procid.Verdict // default that of a procid.Observer; called by several goroutines
 	Rand  func(b []byte) error                                 // fills b with random bytes; default crypto/rand
 }
 
@@ -185,7 +186,7 @@ func makeDirectory(path string) error {
 
 // Physical is the physical path of a path whose end need not exist: the longest part of it that does is resolved.
 func Physical(path string) (string, error) {
-	abs, err := filepath.Abs(path)
+	abs, err := absolute(path)
 	if err != nil {
 		return "", regfile.IOError("resolve", path, bare(err))
 	}
@@ -198,12 +199,34 @@ func Physical(path string) (string, error) {
 		if !errors.Is(err, fs.ErrNotExist) || abs == "/" {
 			return "", regfile.IOError("resolve", path, bare(err))
 		}
-		if _, err := os.Lstat(abs); err == nil {
-			return "", regfile.IOError("resolve", path, unix.ENOENT) // a link that leads nowhere
+		if st, err := os.Lstat(abs); err == nil && st.Mode()&fs.ModeSymlink != 0 {
+			return "", regfile.IOError("resolve", path, unix.ENOENT) // it leads nowhere
+		} else if err == nil {
+			continue // made just now
 		}
-		rest = filepath.Join(filepath.Base(abs), rest)
-		abs = filepath.Dir(abs)
+		var last string
+		if abs, last = cut(abs); last == ".." {
+			return "", regfile.IOError("resolve", path, unix.ENOENT)
+		}
+		rest = filepath.Join(last, rest)
 	}
+}
+
+// absolute is a path from the root of the filesystem, otherwise as it was given: what ".." means is for the kernel to say, since
+// it may come after a symlink.
+func absolute(path string) (string, error) {
+	if filepath.IsAbs(path) {
+		return path, nil
+	}
+	dir, err := os.Getwd()
+	return dir + "/" + path, err
+}
+
+// cut takes the last component off an absolute path.
+func cut(abs string) (parent, last string) {
+	abs = strings.TrimRight(abs, "/")
+	i := strings.LastIndexByte(abs, '/')
+	return "/" + strings.Trim(abs[:max(i, 0)], "/"), abs[i+1:]
 }
 
 // bare is the errno in an error of package os or path/filepath, which name the path once more.

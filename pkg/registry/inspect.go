@@ -46,11 +46,15 @@ func (h *Home) Inspect(path string) Inspection {
 	in := Inspection{Root: root, State: StateAbsent}
 	err = h.settle(func() error {
 		reg, err := h.Registry()
+		in.Fenced = reg.Fenced
 		if err != nil {
 			return err
 		}
-		in.Fenced = reg.Fenced
-		return h.inspect(&in, reg)
+		state, err := h.readRoot(in.Root)
+		if err != nil {
+			return err
+		}
+		return h.inspect(&in, reg.row(in.Root), state)
 	})
 	if err != nil {
 		in.State, in.Err = StateUncertain, err
@@ -77,12 +81,8 @@ func (h *Home) settle(look func() error) error {
 	}
 }
 
-// inspect fills in what is known of in.Root. The error says why it is uncertain.
-func (h *Home) inspect(in *Inspection, reg *Registry) error {
-	state, err := h.readRoot(in.Root)
-	if err != nil {
-		return err
-	}
+// inspect fills in what is known of in.Root, whose state it closes. The error says why it is uncertain.
+func (h *Home) inspect(in *Inspection, row *Reservation, state *rootState) error {
 	defer state.close()
 	in.Registration, in.State = state.registration, StateAbsent
 	if r := state.registration; r != nil {
@@ -92,7 +92,7 @@ func (h *Home) inspect(in *Inspection, reg *Registry) error {
 	} else if state.config != nil {
 		in.State = State(Stopped)
 	}
-	return h.rowAgrees(in.Root, reg.row(in.Root), state.registration)
+	return h.rowAgrees(in.Root, row, state.registration)
 }
 
 func (h *Home) isLocal() bool { return h.dir != nil && h.dir.IsLocal() }
@@ -125,34 +125,6 @@ func directoryState(root, stamp string) string {
 		return RootReplaced
 	}
 	return RootThere
-}
-
-// List inspects every row, in the order in which they were acquired. The error is about the registry, for then nobody can list
-// it, or each's, which ends the list.
-func (h *Home) List(each func(Inspection, Reservation) error) error {
-	var reg *Registry
-	err := h.settle(func() (err error) {
-		reg, err = h.Registry()
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, row := range reg.Rows {
-		in := Inspection{Root: row.Root, Fenced: reg.Fenced, Verdict: h.opts.Judge(row.Owner(), h.isLocal())}
-		if err := h.inspect(&in, reg); isUncertain(err) {
-			in = h.Inspect(row.Root) // what was listed may have moved on
-			if in.Err == nil && in.Registration == nil {
-				continue
-			}
-		} else if err != nil {
-			in.State, in.Err = StateUncertain, err
-		}
-		if err := each(in, row); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Access is what a client of a service needs. The capability is for that client and nobody else.

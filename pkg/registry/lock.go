@@ -27,7 +27,12 @@ func (h *Home) lock(ctx context.Context, op, root string, do func(*locked) error
 	if err != nil {
 		return err
 	}
-	return h.inside(held, root, do)
+	return h.inside(held, root, func(l *locked) error {
+		if err := l.private(); err != nil {
+			return err
+		}
+		return do(l)
+	})
 }
 
 // inside runs do in a lock that was just taken, and settles what becomes of it.
@@ -43,7 +48,7 @@ func (h *Home) inside(held *claim.Held, root string, do func(*locked) error) err
 	}
 	if err != nil && (l.wrote || corruptRegistry(err)) {
 		held.Keep()
-		return retained(err, h.registry.Join(lockFile), root)
+		return retained(err, root)
 	}
 	if leaveErr := held.Leave(); leaveErr != nil && err == nil {
 		err = leaveErr
@@ -51,15 +56,13 @@ func (h *Home) inside(held *claim.Held, root string, do func(*locked) error) err
 	return err
 }
 
-// enter takes the registry lock. One that is held is waited for; one that nobody has open and that does not go is retained.
+// enter takes the registry lock. One that is held is waited for; one that stays as it is and that nobody has open is retained.
 func (h *Home) enter(ctx context.Context, op, root string) (*claim.Held, error) {
-	const slice = 50 * time.Millisecond
 	self, _ := h.opts.Self() // without a start key the evidence proves less, and the lock excludes as well
 	who := claim.Who{Tool: h.opts.Tool, Op: op, Root: root, Token: h.opts.NewID(), Self: self}
-	var unlocked time.Time // since when one lock has been seen that nobody has open
-	var seen string
 	for started := time.Now(); ; {
-		held, err := claim.Enter(ctx, h.registry, lockFile, who, slice)
+		before := h.lockStamp()
+		held, err := claim.Enter(ctx, h.registry, lockFile, who, h.iv.retainedTime)
 		var late *claim.TimeoutError
 		if !errors.As(err, &late) {
 			return held, err
@@ -68,16 +71,37 @@ func (h *Home) enter(ctx context.Context, op, root string) (*claim.Held, error) 
 		if h.opts.Waiting != nil {
 			h.opts.Waiting(func() (claim.Inspection, error) { return in, nil }, time.Since(started))
 		}
-		switch {
-		case in.State == claim.HeldNow || in.State == claim.Absent || in.Fingerprint != seen:
-			unlocked, seen = time.Now(), in.Fingerprint
-		case time.Since(unlocked) >= h.iv.retainedTime:
+		if unheld(in) && h.unheldStill(before) {
 			return nil, &Refusal{Code: CodeUnavailable, Path: in.Path, Root: root, Lock: &in, How: "is a retained lock: an operation stopped in the middle, and keeps everything as it stands"}
 		}
 		if time.Since(started) >= h.iv.lockBound {
 			return nil, &Refusal{Code: CodeClaimTimeout, Path: in.Path, Root: root, Lock: &in, Err: late}
 		}
 	}
+}
+
+// unheld reports whether a lock is there that nobody has open.
+func unheld(in claim.Inspection) bool { return in.State != claim.Absent && in.State != claim.HeldNow }
+
+// lockStamp is what the lock is by its inode, size and times; zero when there is none.
+func (h *Home) lockStamp() Stamp {
+	st, err := h.registry.Lstat(lockFile)
+	if err != nil {
+		return Stamp{}
+	}
+	return stampOf(st)
+}
+
+// unheldStill reports whether the lock is the same as before and still not held. A look at a lock keeps its creator from taking
+// it for a moment, and many that wait all look: so after a pause in which nobody needs to, it is looked at again.
+func (h *Home) unheldStill(before Stamp) bool {
+	const pause = 50 * time.Millisecond
+	if before == (Stamp{}) || h.lockStamp() != before {
+		return false
+	}
+	time.Sleep(pause)
+	in, err := claim.Inspect(h.registry, lockFile)
+	return err == nil && unheld(in) && h.lockStamp() == before
 }
 
 // corruptError marks the refusal of a registry that cannot be trusted, found under the lock.
@@ -90,9 +114,10 @@ func corruptRegistry(err error) bool {
 	return errors.As(err, &c)
 }
 
-// registryLocked reads the registry under the lock.
+// registryLocked reads the registry under the lock, which is not asked whether it is retained: this call has it.
 func (l *locked) registryLocked() (*Registry, error) {
-	r, err := l.Registry()
+	r := &Registry{}
+	err := l.readRegistry(r)
 	if isUncertain(err) {
 		return nil, &corruptError{err}
 	}
@@ -100,14 +125,14 @@ func (l *locked) registryLocked() (*Registry, error) {
 }
 
 // retained is the error of an operation that has left the lock as a fence.
-func retained(err error, path, root string) error {
+func retained(err error, root string) error {
 	var r *Refusal
 	if errors.As(err, &r) {
 		kept := *r
 		kept.Retained = true
 		return &kept
 	}
-	return &Refusal{Code: codeOf(err), Path: path, Root: root, How: "is left as a fence after a failure", Err: err, Retained: true}
+	return &Refusal{Code: codeOf(err), Root: root, Err: err, Retained: true}
 }
 
 // codeOf is the stable code of an error.
@@ -117,6 +142,15 @@ func codeOf(err error) string {
 		return coded.ErrorCode()
 	}
 	return regfile.CodeIO
+}
+
+// private refuses while the umask takes the owner's own permissions: nothing that is written could be read again.
+func (l *locked) private() error {
+	st, err := l.registry.Lstat(lockFile)
+	if err == nil && st.Perm() != fileMode {
+		err = uncertain(l.registry.Join(lockFile), "was made with mode %04o by the umask, and must have 0600", st.Perm())
+	}
+	return err
 }
 
 // sweep removes what killed writers staged: only the lock's holder stages.

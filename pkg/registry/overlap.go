@@ -104,17 +104,15 @@ func conflictingRow(root string, rows []Reservation) (row *Reservation, relation
 		return nil, "", err
 	}
 	for i := range rows {
+		own, err := seen.of(rows[i].Root)
+		if err != nil || own == nil {
+			continue // gone, or out of reach: what stands above it may be anything by now, and it must not hurt the others
+		}
 		theirs, err := seen.chain(rows[i].Root)
 		if err != nil {
 			return nil, "", err
 		}
-		own, err := seen.of(rows[i].Root)
-		if err != nil {
-			return nil, "", err
-		}
 		switch {
-		case own == nil: // gone: what stands above it may be anything by now
-			continue
 		case *own == mine[0]:
 			return &rows[i], "the same directory as", nil
 		case slices.Contains(mine, *own):

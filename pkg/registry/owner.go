@@ -27,12 +27,12 @@ type asserted struct {
 
 // assert reads everything and refuses (conflict) unless it is exactly as the receipt says. A registration at the receipt's
 // pending identity is the receipt's own.
-func (h *Home) assert(path string) (*asserted, error) {
+func (h *Home) assert(path string, registry func() (*Registry, error)) (*asserted, error) {
 	r, err := readReceipt(path)
 	if err != nil {
 		return nil, err
 	}
-	reg, err := h.Registry()
+	reg, err := registry()
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (a *asserted) live(h *Home) error {
 func (h *Home) Assert(path string) (*Registration, error) {
 	var a *asserted
 	err := h.settle(func() (err error) {
-		a, err = h.assert(path)
+		a, err = h.assert(path, h.Registry)
 		return err
 	})
 	if err != nil {
@@ -109,8 +109,12 @@ func (h *Home) SetPhase(ctx context.Context, path string, phase Phase) (*Registr
 	if !slices.Contains([]Phase{Idle, Stopping, Quarantined}, phase) {
 		return nil, conflict(path, "cannot be set to %s: release stops a service", phase)
 	}
+	r, err := readReceipt(path)
+	if err != nil {
+		return nil, err
+	}
 	var out *Registration
-	err := h.lock(ctx, "phase", "", func(l *locked) error {
+	err = h.lock(ctx, "phase", r.Root, func(l *locked) error {
 		a, err := l.assertLocked(path)
 		if err != nil {
 			return err
@@ -130,10 +134,7 @@ func (h *Home) SetPhase(ctx context.Context, path string, phase Phase) (*Registr
 
 // assertLocked is assert under the lock, where a corrupt registry keeps it.
 func (l *locked) assertLocked(path string) (*asserted, error) {
-	if _, err := l.registryLocked(); err != nil {
-		return nil, err
-	}
-	return l.assert(path)
+	return l.assert(path, l.registryLocked)
 }
 
 func (l *locked) setPhase(a *asserted, phase Phase) (*Registration, error) {
@@ -157,8 +158,12 @@ func (l *locked) setPhase(a *asserted, phase Phase) (*Registration, error) {
 // Release ends a service: the registration is stopped, then everything of it goes, in the order of ReleaseOrder. The owner may
 // be gone already. The receipt is removed at the end. Errors: *Refusal, *regfile.Error.
 func (h *Home) Release(ctx context.Context, path string) (*Registration, error) {
+	r, err := readReceipt(path)
+	if err != nil {
+		return nil, err
+	}
 	var out *Registration
-	err := h.lock(ctx, "release", "", func(l *locked) error {
+	err = h.lock(ctx, "release", r.Root, func(l *locked) error {
 		a, err := l.assertLocked(path)
 		if err != nil {
 			return err
@@ -218,12 +223,11 @@ func (h *Home) Init(ctx context.Context, req Acquire) error {
 }
 
 func (l *locked) initialise(req Acquire, root rootDir, reg *Registry, state *rootState) error {
-	had := state.config != nil
-	if had && req.Policy == "" {
-		req.Policy = state.config.PolicyIdentity
-	}
-	if had && *state.config == (configFile{schemaConfig, req.Requested, req.Policy}) {
-		return nil
+	if c := state.config; c != nil {
+		if c.Endpoint == req.Requested && (req.Policy == "" || req.Policy == c.PolicyIdentity) {
+			return nil
+		}
+		return otherConfig(state, *c)
 	}
 	config, err := l.config(state, req)
 	if err != nil {

@@ -6,13 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 
 	"holdfast/pkg/atomicfile"
 	"holdfast/pkg/regfile"
-	"holdfast/pkg/strictjson"
 )
 
 // receipt is the owner's proof for the later verbs: what every file of its root was when it last wrote.
@@ -70,19 +68,23 @@ func (r receipt) file(name string) *Snapshot {
 // receiptPath is where an acquire keeps its receipt: a new file outside the closed directories.
 func (l *locked) receiptPath(asked string, r Registration) (string, error) {
 	if asked == "" {
-		return filepath.Join(l.path, receiptsDir, RootID(r.Root)+"-"+r.Epoch+".json"), nil
+		dir, err := l.sub(receiptsDir)
+		if err != nil {
+			return "", err
+		}
+		return dir.Join(RootID(r.Root) + "-" + r.Epoch + ".json"), dir.Close()
 	}
 	path, err := Physical(asked)
 	if err != nil {
 		return "", err
 	}
 	for _, dir := range []string{registryDir, rootsDir, stageDir, brokenDir} {
-		if strings.HasPrefix(path, filepath.Join(l.path, dir)+"/") {
+		if within(filepath.Join(l.path, dir), path) {
 			return "", conflict(path, "would lie in a closed directory of the state home")
 		}
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return "", conflict(path, "exists: a receipt is made new for each acquire")
+		return "", receiptExists(path)
 	}
 	dir, err := regfile.OpenDir(filepath.Dir(path))
 	if err != nil {
@@ -91,6 +93,28 @@ func (l *locked) receiptPath(asked string, r Registration) (string, error) {
 	return path, dir.Close()
 }
 
+// reserveReceipt makes a receipt of no file before anything else is written, so that one that cannot be made refuses the acquire
+// instead of stopping it at its end.
+func reserveReceipt(path string, r Registration) error {
+	dir, err := regfile.OpenDir(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	name := filepath.Base(path)
+	err = atomicfile.Create(dir, receiptStage(name), name, encode(newReceipt(r, nil)), fileMode)
+	if errors.Is(err, fs.ErrExist) {
+		return receiptExists(path)
+	}
+	return err
+}
+
+func receiptExists(path string) error {
+	return conflict(path, "exists: a receipt is made new for each acquire")
+}
+
+func receiptStage(name string) string { return name + ".stage-" + uuid.NewString()[:8] }
+
 // writeReceipt publishes a receipt, new or in the place of an older one.
 func writeReceipt(path string, r receipt) error {
 	dir, err := regfile.OpenDir(filepath.Dir(path))
@@ -98,7 +122,8 @@ func writeReceipt(path string, r receipt) error {
 		return err
 	}
 	defer dir.Close()
-	name, stage := filepath.Base(path), filepath.Base(path)+".stage-"+uuid.NewString()[:8]
+	name := filepath.Base(path)
+	stage := receiptStage(name)
 	st, err := dir.Lstat(name)
 	switch {
 	case regfile.IsAbsent(err):
@@ -123,14 +148,15 @@ func readReceipt(path string) (receipt, error) {
 		return receipt{}, err
 	}
 	defer dir.Close()
-	snap, err := dir.ReadOwned(filepath.Base(path), maxFile)
+	snap, err := dir.Read(filepath.Base(path), maxFile)
 	if err != nil {
+		return receipt{}, err
+	}
+	if err := ownFile(path, snap.Stamp); err != nil {
 		return receipt{}, err
 	}
 	var r receipt
 	if err := decode(snap.Bytes, &r); err != nil {
-		var fault *strictjson.Error
-		_ = errors.As(err, &fault)
 		return receipt{}, &Refusal{Code: CodeUncertain, Path: path, How: "is no receipt", Err: err}
 	}
 	return r, nil

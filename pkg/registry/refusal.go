@@ -45,7 +45,12 @@ func (r *Refusal) Unwrap() error { return r.Err }
 // Error says what happened to which file.
 func (r *Refusal) Error() string {
 	text := regfile.Printable(r.Path)
+	_, isClause := r.Err.(*strictjson.Error)
 	switch {
+	case r.How == "" && isClause:
+		text += " " + r.Err.Error()
+	case r.Path == "" && r.Err != nil:
+		text = r.Err.Error() // which names the file
 	case r.How != "" && r.Err != nil:
 		text += " " + r.How + ": " + r.Err.Error()
 	case r.How != "":
@@ -67,7 +72,7 @@ func uncertain(path, format string, args ...any) *Refusal {
 func uncertainBy(path string, err error) *Refusal {
 	var fault *strictjson.Error
 	if errors.As(err, &fault) {
-		return &Refusal{Code: CodeUncertain, Path: path, How: err.Error(), Err: fault}
+		return &Refusal{Code: CodeUncertain, Path: path, Err: fault}
 	}
 	return &Refusal{Code: CodeUncertain, Path: path, How: "cannot be read", Err: err}
 }

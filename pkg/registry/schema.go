@@ -274,6 +274,9 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
+// ValidPolicy reports whether text is a policy's identity: 64 lower-case hex digits.
+func ValidPolicy(text string) bool { return hex64(text) }
+
 func hex64(s string) bool { return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == "" }
 
 func validUUID(s string) bool {

@@ -19,26 +19,33 @@ type Registry struct {
 	roots  *Snapshot
 }
 
-// Registry reads the registry. Errors: a *Refusal of code uncertain, *regfile.Error.
+// Registry reads the registry. Errors: a *Refusal of code uncertain, *regfile.Error; beside one only Fenced says something.
 func (h *Home) Registry() (*Registry, error) {
 	r := &Registry{}
 	if h.registry == nil {
 		return r, nil
 	}
-	if _, err := closedSet(h.registry, registryNames); err != nil {
-		return nil, err
+	err := h.readRegistry(r)
+	fenced, lockErr := h.fenced()
+	if err == nil {
+		err = lockErr
 	}
-	var err error
+	r.Fenced = fenced
+	return r, err
+}
+
+// readRegistry reads and checks the two files.
+func (h *Home) readRegistry(r *Registry) (err error) {
+	if _, err := closedSet(h.registry, registryNames); err != nil {
+		return err
+	}
 	if r.format, err = readFile(h.registry, formatFile, maxFile); err != nil {
-		return nil, fileUncertain(h.registry.Join(formatFile), err)
+		return fileUncertain(h.registry.Join(formatFile), err)
 	}
 	if r.roots, err = readFile(h.registry, rootsName, maxRootsFile); err != nil {
-		return nil, fileUncertain(h.registry.Join(rootsName), err)
+		return fileUncertain(h.registry.Join(rootsName), err)
 	}
-	if r.Fenced, err = h.fenced(); err != nil {
-		return nil, err
-	}
-	return r, h.parseRegistry(r)
+	return h.parseRegistry(r)
 }
 
 // parseRegistry makes sense of the two files.
@@ -85,16 +92,23 @@ func (h *Home) consistent(rows []Reservation) error {
 	return nil
 }
 
-// fenced reports whether a retained lock is there: one that nobody has open. Between its creation and its kernel lock one
-// looks like that for a moment, so it is looked at twice.
+// fenced reports whether a retained lock is there: one that nobody has open. Its evidence is written only once its kernel lock is
+// taken; one without evidence may be about to be locked, so it is given the time of every unlocked one.
 func (h *Home) fenced() (bool, error) {
-	in, err := claim.Inspect(h.registry, lockFile)
-	if err != nil || in.State == claim.Absent || in.State == claim.HeldNow {
-		return false, err
+	before := h.lockStamp()
+	for started := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		in, err := claim.Inspect(h.registry, lockFile)
+		switch {
+		case err != nil || !unheld(in):
+			return false, err
+		case in.Evidence != nil && in.Evidence.KernelLock:
+			return true, nil
+		case h.lockStamp() != before:
+			return false, nil // another one by now, or written to
+		case time.Since(started) >= h.iv.retainedTime:
+			return true, nil
+		}
 	}
-	time.Sleep(10 * time.Millisecond)
-	again, err := claim.Inspect(h.registry, lockFile)
-	return again.State != claim.Absent && again.State != claim.HeldNow && again.Fingerprint == in.Fingerprint, err
 }
 
 // fileUncertain is a file of ours that cannot be trusted for what it is; the system's own failures stay what they are.
@@ -137,15 +151,26 @@ func (s *rootState) close() {
 
 // readRoot reads the state of a root and refuses what does not agree. Errors: a *Refusal of code uncertain, *regfile.Error.
 func (h *Home) readRoot(root string) (*rootState, error) {
-	s := &rootState{id: RootID(root), files: map[string]*Snapshot{}}
-	if h.dir == nil {
+	var roots *regfile.Dir
+	if h.dir != nil {
+		var err error
+		if roots, err = h.sub(rootsDir); err != nil {
+			return nil, err
+		}
+	}
+	if roots != nil {
+		defer roots.Close()
+	}
+	return h.readRootIn(roots, root)
+}
+
+// readRootIn is readRoot in the directory of the roots, which is nil when it does not exist.
+func (h *Home) readRootIn(roots *regfile.Dir, root string) (*rootState, error) {
+	s := &rootState{id: RootID(root), files: make(map[string]*Snapshot, len(readNames))}
+	if roots == nil {
 		return s, nil
 	}
-	roots, err := h.sub(rootsDir)
-	if err != nil || roots == nil {
-		return s, err
-	}
-	defer roots.Close()
+	var err error
 	s.dir, err = roots.OpenDir(s.id)
 	if regfile.IsAbsent(err) {
 		s.dir = nil

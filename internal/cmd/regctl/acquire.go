@@ -30,6 +30,19 @@ func (o *acquireOptions) configFlags() []cli.Flag {
 	)
 }
 
+// checked refuses values that no registry could hold.
+func (o *acquireOptions) checked() error {
+	for _, url := range []string{o.endpoint, o.bound} {
+		if _, ok := registry.ParseEndpoint(url); !ok && url != "" {
+			return clikit.Usagef("%q is no loopback endpoint: write http://127.0.0.1:PORT or http://[::1]:PORT", url)
+		}
+	}
+	if o.policy != "" && !registry.ValidPolicy(o.policy) {
+		return clikit.Usagef("%q is no policy identity: write 64 lower-case hex digits", o.policy)
+	}
+	return nil
+}
+
 func initVerb(s *session) *clikit.Verb {
 	var o acquireOptions
 	return &clikit.Verb{
@@ -46,6 +59,9 @@ Example:
 		Run: func(c *clikit.Call) error {
 			if o.endpoint == "" {
 				return clikit.Usagef("where will it serve? give --endpoint URL")
+			}
+			if err := o.checked(); err != nil {
+				return err
 			}
 			h, err := s.openRoot(o.rootOptions)
 			if err != nil {
@@ -97,12 +113,17 @@ Example: a service that has bound port 4100
 
 func (s *session) acquire(c *clikit.Call, o acquireOptions) error {
 	switch {
+	case o.root == "":
+		return noRoot()
 	case o.endpoint == "":
 		return clikit.Usagef("where does it serve? give --endpoint URL")
 	case o.ownerPID == 0:
 		return clikit.Usagef("which process is the service? give --owner-pid PID; in a shell script that is $$")
 	case o.ownerPID == os.Getpid():
 		return clikit.Usagef("--owner-pid %d is this very program, which ends in a moment; give the service", o.ownerPID)
+	}
+	if err := o.checked(); err != nil {
+		return err
 	}
 	owner, err := procid.Of(o.ownerPID)
 	if err != nil {

@@ -72,6 +72,8 @@ type inspected struct {
 	Probe         *probeView        `json:"probe,omitzero"`     // in list --probe
 	Fenced        bool              `json:"fenced,omitzero"`
 	Reason        string            `json:"reason,omitzero"` // of an uncertain one
+	Fault         string            `json:"fault,omitzero"`
+	Offset        *int64            `json:"offset,omitzero"`
 	clikit.Location
 	Remedy string `json:"remedy,omitzero"`
 }
@@ -88,6 +90,7 @@ func (s *session) inspected(in registry.Inspection) *inspected {
 		r := s.refusal(in.Err)
 		o.Head = clikit.Refused(string(in.State))
 		o.Reason, o.Location, o.Remedy = r.Reason, r.Location, r.Remedy
+		o.Fault, o.Offset = r.Fault, r.Offset
 	}
 	return o
 }

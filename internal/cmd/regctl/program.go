@@ -105,9 +105,11 @@ func (o *rootOptions) flags() []cli.Flag {
 	return append(o.homeOptions.flags(), clikit.TextFlag("root", "the service's root `DIR`ectory", "none", &o.root))
 }
 
+func noRoot() error { return clikit.Usagef("which root? give --root DIR") }
+
 func (s *session) openRoot(o rootOptions) (*registry.Home, error) {
 	if o.root == "" {
-		return nil, clikit.Usagef("which root? give --root DIR")
+		return nil, noRoot()
 	}
 	s.root = o.root
 	return s.open(o.homeOptions)

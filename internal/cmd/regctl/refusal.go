@@ -89,6 +89,8 @@ func (s *session) remedy(r *refusal) string {
 		return "regctl list" + s.homeFlag() + " | jq -r 'select(.verdict == \"dead\").root' # services whose owner is gone"
 	case registry.CodeRootInvalid:
 		return "ls -ld -- " + clikit.Quote(r.Path)
+	case regfile.CodeMountPoint:
+		return "none is safe: mount the directory instead of the file"
 	case regfile.CodeNotRegular, regfile.CodeForeignOwner:
 		return "none is safe: a registry is its owner's alone; look at " + clikit.Quote(r.Path) + " yourself"
 	}

@@ -99,6 +99,12 @@ func AtEveryChange(t *testing.T, stage func(t testing.TB) Scene) {
 	killAt(t, stage, Call.changes)
 }
 
+// AtChanges is AtEveryChange at those calls alone that are picked as well.
+func AtChanges(t *testing.T, picked func(Call) bool, stage func(t testing.TB) Scene) {
+	t.Helper()
+	killAt(t, stage, func(c Call) bool { return c.changes() && picked(c) })
+}
+
 // AtEveryName is AtEveryChange at those calls alone that make, take or change a name. What lies between two of them is in one
 // file's content or mode. It is for when time is shorter still.
 func AtEveryName(t *testing.T, stage func(t testing.TB) Scene) {

@@ -30,6 +30,10 @@ type Options struct {
 	RenameFlags syscall.Errno // the answer to a rename with a flag, as without replacing
 	Lock        syscall.Errno // the answer to flock
 	Hook        Hook
+
+	// Fold makes a filesystem on which names are one when they fold to the same, as where case does not count: whatever name
+	// is looked up finds the one that is there.
+	Fold func(name string) string
 }
 
 // Hook is told an operation before it happens, with the base name of the file it is about; the new one for a rename or a
@@ -83,7 +87,7 @@ func Mount(t *testing.T, opts Options) *FS {
 	}
 	noCache := time.Duration(0)
 	nodes := fs.NewNodeFS(root, &fs.Options{EntryTimeout: &noCache, AttrTimeout: &noCache})
-	server, err := fuse.NewServer(newInterceptor(nodes, opts), f.Dir, &fuse.MountOptions{
+	server, err := fuse.NewServer(newInterceptor(nodes, opts, f.Backing), f.Dir, &fuse.MountOptions{
 		FsName: "fusekit", Name: "fusekit",
 		DirectMountStrict:    true,
 		EnableLocks:          opts.Lock != 0,

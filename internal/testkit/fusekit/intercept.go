@@ -3,6 +3,8 @@
 package fusekit
 
 import (
+	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 
@@ -17,13 +19,14 @@ type interceptor struct {
 
 	mu    sync.Mutex
 	names map[uint64]string
+	paths map[uint64]string // of directories, below the backing one; kept where names are folded
 }
 
-func newInterceptor(below fuse.RawFileSystem, opts Options) *interceptor {
+func newInterceptor(below fuse.RawFileSystem, opts Options, backing string) *interceptor {
 	if opts.Hook == nil {
 		opts.Hook = func(Op, string) syscall.Errno { return 0 }
 	}
-	return &interceptor{RawFileSystem: below, opts: opts, names: map[uint64]string{}}
+	return &interceptor{RawFileSystem: below, opts: opts, names: map[uint64]string{}, paths: map[uint64]string{fuse.FUSE_ROOT_ID: backing}}
 }
 
 func (i *interceptor) ask(op Op, name string) fuse.Status { return fuse.Status(i.opts.Hook(op, name)) }
@@ -58,7 +61,31 @@ func (i *interceptor) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name stri
 	if s := i.ask(Lookup, name); s != fuse.OK {
 		return s
 	}
-	return i.remember(i.RawFileSystem.Lookup(cancel, h, name, out), out.NodeId, name)
+	if i.opts.Fold == nil {
+		return i.remember(i.RawFileSystem.Lookup(cancel, h, name, out), out.NodeId, name)
+	}
+	i.mu.Lock()
+	dir := i.paths[h.NodeId]
+	i.mu.Unlock()
+	name = i.folded(dir, name)
+	status := i.remember(i.RawFileSystem.Lookup(cancel, h, name, out), out.NodeId, name)
+	if status == fuse.OK {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.paths[out.NodeId] = filepath.Join(dir, name)
+	}
+	return status
+}
+
+// folded is the name in a directory that a name folds to; the name itself when there is none.
+func (i *interceptor) folded(dir, name string) string {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if i.opts.Fold(e.Name()) == i.opts.Fold(name) {
+			return e.Name()
+		}
+	}
+	return name
 }
 
 func (i *interceptor) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
