@@ -76,22 +76,19 @@ type relay struct {
 func (r *relay) run() (int, error) {
 	runtime.LockOSThread() // the second process dies with this thread
 	defer runtime.UnlockOSThread()
-	self, err := os.Executable()
-	if err != nil {
-		return 0, err
-	}
+	var err error
 	var ends [3][2]*os.File
 	for i := range ends {
 		if ends[i][0], ends[i][1], err = os.Pipe(); err != nil {
 			return 0, err
 		}
 	}
-	c := &exec.Cmd{
-		Path: self, Args: os.Args, Env: append(os.Environ(), variable+"="+terminals()),
+	second, err := start(&exec.Cmd{
+		Args: os.Args, Env: append(os.Environ(), variable+"="+terminals()),
 		Stdin: os.Stdin, Stdout: ends[0][1], Stderr: ends[1][1], ExtraFiles: []*os.File{ends[2][1]},
 		SysProcAttr: dieWithParent(),
-	}
-	if err := c.Start(); err != nil {
+	})
+	if err != nil {
 		return 0, err
 	}
 	for _, pipe := range ends {
@@ -109,12 +106,28 @@ func (r *relay) run() (int, error) {
 	select {
 	case <-done:
 	case <-time.After(goodbye):
-		_ = c.Process.Kill() // it may not go at once, and is not waited for
+		_ = second.Kill() // it may not go at once, and is not waited for
 		ends[0][0].SetReadDeadline(time.Now())
 		ends[1][0].SetReadDeadline(time.Now())
 		<-done
 	}
 	return r.status(status), nil
+}
+
+// start starts this program once more: by its name, or where that has gone or may not be reached any more, by what runs here.
+func start(c *exec.Cmd) (*os.Process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range []string{self, "/proc/self/exe"} {
+		again := *c
+		again.Path = path
+		if err = again.Start(); err == nil {
+			return again.Process, nil
+		}
+	}
+	return nil, err
 }
 
 // said is the status that the second process says; when it ends without saying one, that is a bug.
