@@ -24,7 +24,7 @@ func Checks() []Check {
 		{Name: "entry-types", LooksAt: "every protocol path: what must be a regular file, or a directory", Conditions: []string{"not-regular"}, at: entryTypes, empty: "there is no protocol path here"},
 		{Name: "lease", LooksAt: "leases: shape, expiry, clock, stranded stages, journals", Conditions: []string{"clock-anomaly", "stranded-stage", "journal-damaged", "journal-unconfirmed"}, at: leases, empty: "there is no lease here"},
 		{Name: "claims", LooksAt: "claim files: held, abandoned or unproven", Conditions: []string{"abandoned", "unproven"}, at: claims, empty: "there is no claim file here"},
-		{Name: "fences", LooksAt: "owner claims: who could be admitted, and why not", Conditions: []string{"owner-dead", "reservation-abandoned", "temp"}, at: fences, empty: "there is no session directory here"},
+		{Name: "fences", LooksAt: "owner claims: who could be admitted, and why not", Conditions: []string{"owner-dead", "reservation-abandoned"}, at: fences, empty: "there is no session directory here"},
 		{Name: "reservations", LooksAt: "records and locations of citizens", at: gardens, empty: "there is no meta root here"},
 		{Name: "registry", LooksAt: "rows, roots and locks of the service registry", Conditions: []string{"owner-dead", "root-missing", "root-replaced"}, at: registries, empty: "there is no state home here"},
 		{Name: "permissions", LooksAt: "who may write to state, and read secrets", Conditions: []string{"writable-by-others", "readable-by-others", "foreign-owner"}, at: permissions, empty: "there is no state here"},
@@ -59,9 +59,9 @@ type examination struct {
 func Examine(roots []string, checks []Check, guard *Guard, each func(Result) error) error {
 	x := &examination{guard: guard}
 	places, lost := x.places(roots)
-	for _, c := range checks {
+	for i, c := range checks {
 		results := x.run(c, roots, places)
-		if c.Name == "entry-types" {
+		if i == 0 { // what could not be looked into is said whichever checks were asked for
 			results = append(lost, results...)
 		}
 		if len(results) == 0 {

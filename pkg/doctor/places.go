@@ -35,7 +35,7 @@ type Place struct {
 // places finds the places at and below the roots, symlinks not followed. What does not answer is a result.
 func (x *examination) places(roots []string) (places []Place, lost []Result) {
 	for _, root := range roots {
-		stack := []string{root}
+		stack := []string{filepath.Clean(root)}
 		for len(stack) > 0 {
 			dir := stack[len(stack)-1]
 			stack = stack[:len(stack)-1]
@@ -88,19 +88,32 @@ func placesOf(dir string, entries []fs.DirEntry) (places []Place, below []string
 	if has("meta-sessions") {
 		add(MetaRoot)
 	}
-	if slices.ContainsFunc(names, isLease) && filepath.Base(dir) == "state" {
+	if keepsLeases(dir, names) {
 		add(Leases)
 	}
 	if has("fleet.json") || has("package.json") {
 		add(Fleet)
 	}
 	for _, e := range entries {
-		if !e.IsDir() || stateHome || e.Name() == "node_modules" {
-			continue
+		if e.IsDir() && !stateHome && e.Name() != "node_modules" {
+			below = append(below, filepath.Join(dir, e.Name()))
 		}
-		below = append(below, filepath.Join(dir, e.Name()))
 	}
 	return places, below
+}
+
+// keepsLeases reports whether a directory's lock files are leases: it has the name that fleets give it, or what lies beside a
+// lease. A Cargo.lock alone is none.
+func keepsLeases(dir string, names []string) bool {
+	if !slices.ContainsFunc(names, isLease) {
+		return false
+	}
+	if abs, err := filepath.Abs(dir); err == nil && filepath.Base(abs) == "state" {
+		return true
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		return strings.HasSuffix(name, ".lock.journal") || strings.HasSuffix(name, ".lock.mutex") || strings.HasSuffix(name, ".lock.stage")
+	})
 }
 
 // isLease reports whether a name in a state directory is a lease file's, or lies beside one.
