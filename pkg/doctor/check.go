@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -101,18 +102,23 @@ func (x *examination) run(c Check, roots []string, places []Place) (results []Re
 	return results
 }
 
-// Named picks checks by their names; nil names are all of them. unknown is the first name that is none.
-func Named(names []string) (picked []Check, unknown string) {
+// UnknownCheck is a name that no check has.
+type UnknownCheck string
+
+func (e UnknownCheck) Error() string { return fmt.Sprintf("there is no check %q", string(e)) }
+
+// Named picks checks by their names; nil names are all of them. The error is an UnknownCheck.
+func Named(names []string) (picked []Check, err error) {
 	all := Checks()
 	if names == nil {
-		return all, ""
+		return all, nil
 	}
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(c Check) bool { return c.Name == name })
 		if i < 0 {
-			return nil, name
+			return nil, UnknownCheck(name)
 		}
 		picked = append(picked, all[i])
 	}
-	return picked, ""
+	return picked, nil
 }

@@ -47,7 +47,7 @@ func leftovers(x *examination, p Place) (found []finding.Finding) {
 		case is.copy.MatchString(name):
 			f.Condition, f.Detail = "copy", "a copy of a protocol file, which no program reads"
 		case p.Where == Leases && isCopy(is.copyBefore.FindStringSubmatch(name), p.Names):
-			f.Condition, f.Detail = "copy", "it looks like a copy of the lease beside it, and is a lease of its own: only the exact name counts"
+			f.Condition, f.Token, f.Detail = "copy", "lease", "it looks like a copy of the lease beside it, and is a lease of its own: only the exact name counts"
 		default:
 			continue
 		}

@@ -156,11 +156,14 @@ func words(list string) []string {
 }
 
 func check(c *clikit.Call, o checkOptions) error {
-	checks, unknown := doctor.Named(words(o.only))
-	if unknown != "" {
-		return clikit.Usagef("--only %s: there is no such check; 'fsdoctor check --list' shows them", unknown)
+	checks, err := doctor.Named(words(o.only))
+	if err != nil {
+		return clikit.Usagef("--only %s: %v; 'fsdoctor check --list' shows them", o.only, err)
 	}
 	if o.list {
+		if len(c.Args) > 0 {
+			return clikit.Usagef("--list takes no directory")
+		}
 		return listChecks(c, checks)
 	}
 	if slices.Contains(c.Args, "") {

@@ -37,6 +37,9 @@ func remedy(r doctor.Result) string {
 	case "leftover":
 		return "rm -- " + clikit.Quote(r.Path) + " # when no program is at work there"
 	case "set-aside-file", "copy":
+		if r.Token == "lease" {
+			return "leasectl status --lock " + clikit.Quote(r.Path)
+		}
 		return "none is needed: no program reads it"
 	case "git-lock":
 		if r.Token == "stale" {
