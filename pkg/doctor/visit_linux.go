@@ -41,7 +41,7 @@ func openRoot(path string) (*scanRoot, *Hazard) {
 	}
 	var st unix.Stat_t
 	if err == nil {
-		err = unix.Stat(real, &st)
+		err = unix.Stat(path, &st) // the directories above it may be closed to us
 	}
 	switch {
 	case err != nil:

@@ -221,7 +221,18 @@ func (r *report) add(result doctor.Result) error {
 		r.later = append(r.later, o)
 		return nil
 	}
-	return r.call.Emit(o)
+	return r.emit(o)
+}
+
+// emit prints an object. Whether anything failed is the status, whatever the codes are, also when a reader leaves early.
+func (r *report) emit(o clikit.Object) error {
+	err := r.call.Emit(o)
+	status := 0
+	if r.summary.Fail > 0 {
+		status = 1
+	}
+	r.call.Exit(status)
+	return err
 }
 
 func (r *report) object(result doctor.Result) *checkObject {
@@ -243,18 +254,12 @@ func (r *report) end() error {
 	rank := map[string]int{"fail": 0, "warn": 1, "pass": 2}
 	slices.SortStableFunc(r.later, func(a, b *checkObject) int { return rank[a.Status] - rank[b.Status] })
 	for _, o := range r.later {
-		if err := r.call.Emit(o); err != nil {
+		if err := r.emit(o); err != nil {
 			return err
 		}
 	}
 	if r.summary.Fail > 0 {
 		r.summary.OK = false
 	}
-	err := r.call.Emit(&r.summary)
-	status := 0
-	if r.summary.Fail > 0 {
-		status = 1
-	}
-	r.call.Exit(status)
-	return err
+	return r.emit(&r.summary)
 }
