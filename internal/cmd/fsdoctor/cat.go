@@ -82,6 +82,8 @@ func bytesOf(path string, limit int64) ([]byte, error) {
 // silent is a path whose filesystem does not answer.
 type silent string
 
-func (e silent) Error() string { return regfile.Printable(string(e)) + ": its filesystem does not answer" }
+func (e silent) Error() string {
+	return regfile.Printable(string(e)) + ": its filesystem does not answer"
+}
 
 func (e silent) ErrorCode() string { return doctor.Unresponsive }
