@@ -31,6 +31,9 @@ func main() {
 	showOne()
 	showTree()
 	fencePairs("tmpfs", tmpfsDir())
+	scanTree()
+	checkSessions()
+	classifyPaths()
 }
 
 // worker is this program as one of the processes it measures.
