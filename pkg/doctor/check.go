@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"holdfast/pkg/finding"
+	"holdfast/pkg/procid"
 )
 
 // Check is one thing that is looked at in every place.
@@ -52,54 +53,71 @@ type Result struct {
 // examination is one run of the checks.
 type examination struct {
 	guard *Guard
+	judge func(procid.Identity, bool) procid.Verdict // one look at this process's own place serves every verdict
 	touch func(string)
 }
 
 // Examine runs the checks on every place at and below each root and tells each result: all of a check together, in the order
 // of the checks. An error of each ends it.
 func Examine(roots []string, checks []Check, guard *Guard, each func(Result) error) error {
-	x := &examination{guard: guard}
+	x := &examination{guard: guard, judge: procid.NewObserver().Judge}
 	places, lost := x.places(roots)
-	for i, c := range checks {
-		results := x.run(c, roots, places)
-		if i == 0 { // what could not be looked into is said whichever checks were asked for
-			results = append(lost, results...)
+	for _, r := range lost { // what could not be looked into is said whichever checks were asked for
+		if err := each(r); err != nil {
+			return err
 		}
-		if len(results) == 0 {
-			results = []Result{{c.Name, finding.Finding{Severity: finding.Pass, Condition: Nothing, Path: strings.Join(roots, " "), Detail: c.empty}}}
+	}
+	for _, c := range checks {
+		said := false
+		err := x.run(c, roots, places, func(f finding.Finding) error {
+			said = true
+			return each(Result{c.Name, f})
+		})
+		if err == nil && !said {
+			err = each(Result{c.Name, finding.Finding{Severity: finding.Pass, Condition: Nothing, Path: strings.Join(roots, " "), Detail: c.empty}})
 		}
-		for _, r := range results {
-			if err := each(r); err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// run runs one check in every place. A place that does not answer is said, and left.
-func (x *examination) run(c Check, roots []string, places []Place) (results []Result) {
-	do := func(path string, look func(*examination) []finding.Finding) {
-		var found []finding.Finding
-		last, ok := x.guard.Do(path, func(touch func(string)) { found = look(&examination{guard: x.guard, touch: touch}) })
-		if !ok {
-			found = []finding.Finding{{Severity: finding.Fail, Condition: Unresponsive, Path: last, Subject: last, Detail: "its filesystem does not answer"}}
-		}
+// run runs one check in every place, and tells its results. A place that does not answer is said, and left.
+func (x *examination) run(c Check, roots []string, places []Place, tell func(finding.Finding) error) error {
+	lost := func(path string) error {
+		return tell(finding.Finding{Severity: finding.Fail, Condition: Unresponsive, Path: path, Subject: path, Detail: "its filesystem does not answer"})
+	}
+	all := func(found []finding.Finding) error {
 		for _, f := range found {
-			results = append(results, Result{c.Name, f})
+			if err := tell(f); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	for _, root := range roots {
-		if c.root != nil {
-			do(root, func(x *examination) []finding.Finding { return c.root(x, root) })
+	if c.root != nil {
+		return Each(x.guard, list(roots), func(root string) string { return root },
+			func(root string, touch func(string)) []finding.Finding { return c.root(x.touching(touch), root) }, all, lost)
+	}
+	return Each(x.guard, list(places), func(p Place) string { return p.Dir },
+		func(p Place, touch func(string)) []finding.Finding { return c.at(x.touching(touch), p) }, all, lost)
+}
+
+// touching is the examination as one thread does it.
+func (x *examination) touching(touch func(string)) *examination {
+	return &examination{guard: x.guard, judge: x.judge, touch: touch}
+}
+
+// list gives one thing after the other.
+func list[T any](things []T) func() (T, bool) {
+	return func() (first T, ok bool) {
+		if len(things) == 0 {
+			return first, false
 		}
+		first, things = things[0], things[1:]
+		return first, true
 	}
-	for _, p := range places {
-		if c.at != nil {
-			do(p.Dir, func(x *examination) []finding.Finding { return c.at(x, p) })
-		}
-	}
-	return results
 }
 
 // UnknownCheck is a name that no check has.

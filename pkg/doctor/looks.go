@@ -67,7 +67,7 @@ func fences(x *examination, p Place) []finding.Finding {
 		return nil
 	}
 	x.touch(p.Dir)
-	return fence.Diagnose(p.Dir, fence.Options{})
+	return fence.Diagnose(p.Dir, fence.Options{Judge: x.judge})
 }
 
 func registries(x *examination, p Place) []finding.Finding {
@@ -75,7 +75,7 @@ func registries(x *examination, p Place) []finding.Finding {
 		return nil
 	}
 	x.touch(p.Dir)
-	return registry.Diagnose(p.Dir, registry.Options{})
+	return registry.Diagnose(p.Dir, registry.Options{Judge: x.judge})
 }
 
 func gardens(x *examination, p Place) (found []finding.Finding) {
