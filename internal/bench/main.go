@@ -34,6 +34,9 @@ func main() {
 	inspectRoot()
 	listFull(tmpfsDir())
 	acquireGrowth(tmpfsDir())
+	scanTree()
+	checkSessions()
+	classifyPaths()
 }
 
 // worker is this program as one of the processes it measures.

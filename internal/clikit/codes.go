@@ -67,7 +67,7 @@ var Codes = []Code{
 	{"name-not-utf8", 0, "a name that is not UTF-8"},
 	{"case-collision", 0, "two names that differ only in case"},
 	{"hard-linked", 0, "a file with several names"},
-	{"unresponsive", 0, "a path whose filesystem does not answer"},
+	{"unresponsive", 0, "a path whose filesystem does not answer (status 1 from `cat`)"},
 	{"pass", 0, "a check that found nothing wrong"},
 	{"check", 0, "a check that there is"},
 	{"nothing-there", 0, "a check that found nothing to look at"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -127,24 +128,38 @@ func Quote(word string) string {
 	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !safe(r) }) {
 		return word
 	}
-	if utf8.ValidString(word) {
+	if utf8.ValidString(word) && !strings.ContainsFunc(word, acts) {
 		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
 	return quoteBytes(word)
 }
 
-// quoteBytes quotes a word that is not UTF-8. A command that is printed as JSON must be text, so its other bytes are
-// spelled out.
+// acts reports whether a character does something to a terminal. A newline does not: it ends no word that is quoted, and no
+// command substitution gives it.
+func acts(r rune) bool { return unicode.IsControl(r) && r != '\n' }
+
+// quoteBytes quotes a word with bytes that a command cannot carry as they are: one that is printed as JSON must be text, and
+// one that is pasted must not act on the terminal. They are spelled out.
 func quoteBytes(word string) string {
 	var b strings.Builder
+	plain := 0 // where what can be quoted as it is begins
 	for i := 0; i < len(word); {
 		r, n := utf8.DecodeRuneInString(word[i:])
-		if r == utf8.RuneError && n == 1 {
-			fmt.Fprintf(&b, `"$(printf '\%03o')"`, word[i])
-		} else {
-			b.WriteString(Quote(word[i : i+n]))
+		if r == utf8.RuneError && n == 1 || acts(r) {
+			if plain < i {
+				b.WriteString(Quote(word[plain:i]))
+			}
+			b.WriteString(`"$(printf '`)
+			for _, c := range []byte(word[i : i+n]) {
+				fmt.Fprintf(&b, `\%03o`, c)
+			}
+			b.WriteString(`')"`)
+			plain = i + n
 		}
 		i += n
+	}
+	if plain < len(word) {
+		b.WriteString(Quote(word[plain:]))
 	}
 	return b.String()
 }

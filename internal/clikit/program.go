@@ -86,6 +86,9 @@ func (c *Call) Emit(o Object) error {
 // Textual reports whether objects are printed as text for people.
 func (c *Call) Textual() bool { return c.format == Text }
 
+// Scripted reports whether objects are printed for a shell.
+func (c *Call) Scripted() bool { return c.format == Shell }
+
 // Exit makes status the call's exit status.
 func (c *Call) Exit(status int) { c.status = status }
 

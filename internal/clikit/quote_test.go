@@ -15,6 +15,7 @@ func TestQuoteLeavesPlainWordsAlone(t *testing.T) {
 	for word, want := range map[string]string{
 		"": "''", "state/orchestrator.lock": "state/orchestrator.lock", "sha256:0af": "sha256:0af", "a b": "'a b'", "it's": `'it'\''s'`,
 		"$HOME": "'$HOME'", "~": "'~'", "*": "'*'", "größe": "'größe'", "a\nb": "'a\nb'", "\xff": `"$(printf '\377')"`,
+		"a\x1b[2J b": `a"$(printf '\033')"'[2J b'`, "\u009b": `"$(printf '\302\233')"`,
 	} {
 		if got := Quote(word); got != want {
 			t.Errorf("%q: %s, want %s", word, got, want)

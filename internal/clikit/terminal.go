@@ -8,7 +8,7 @@ import (
 
 // IsTerminal reports whether a descriptor is a terminal, this process's or, in an offloaded program, the first process's.
 func IsTerminal(fd int) bool {
-	if width, offloaded := offload.Width(fd); offloaded && fd > 0 {
+	if width, offloaded := offload.Width(fd); offloaded {
 		return width > 0
 	}
 	_, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,7 +23,7 @@ import (
 	"holdfast/pkg/regfile"
 )
 
-// variable marks the second process. Its value tells how wide the terminals are that the first one has: "1:80,2:0".
+// variable marks the second process. Its value tells how wide the terminals are that the first one has: "0:0,1:80,2:0".
 const variable = "HOLDFAST_OFFLOADED"
 
 // statusFD is where the second process says its exit status, when everything that it had to say is written.
@@ -76,10 +77,7 @@ type relay struct {
 func (r *relay) run() (int, error) {
 	runtime.LockOSThread() // the second process dies with this thread
 	defer runtime.UnlockOSThread()
-	self, err := os.Executable()
-	if err != nil {
-		return 0, err
-	}
+	var err error
 	var ends [3][2]*os.File
 	for i := range ends {
 		if ends[i][0], ends[i][1], err = os.Pipe(); err != nil {
@@ -87,11 +85,18 @@ func (r *relay) run() (int, error) {
 		}
 	}
 	c := &exec.Cmd{
-		Path: self, Args: os.Args, Env: append(os.Environ(), variable+"="+terminals()),
-		Stdin: os.Stdin, Stdout: ends[0][1], Stderr: ends[1][1], ExtraFiles: []*os.File{ends[2][1]},
+		Args: os.Args, Env: append(os.Environ(), variable+"="+terminals()),
+		Stdout: ends[0][1], Stderr: ends[1][1], ExtraFiles: []*os.File{ends[2][1]},
 		SysProcAttr: dieWithParent(),
 	}
-	if err := c.Start(); err != nil {
+	if oneTerminal() {
+		c.Stderr = c.Stdout // what is said and what is printed keep their order
+	}
+	if width(0) == 0 || slices.Contains(os.Args, "-") {
+		c.Stdin = os.Stdin // a terminal is not left in the hands of a process that may hang, unless it is asked for
+	}
+	second, err := start(c)
+	if err != nil {
 		return 0, err
 	}
 	for _, pipe := range ends {
@@ -100,7 +105,10 @@ func (r *relay) run() (int, error) {
 	var copies sync.WaitGroup
 	copies.Go(func() { r.copy(1, ends[0][0]) })
 	copies.Go(func() { r.copy(2, ends[1][0]) })
-	status := said(ends[2][0])
+	status, ended := said(ends[2][0])
+	if !ended {
+		fmt.Fprintf(os.Stderr, "%s: the process that looks at files was ended before it had said everything\n", filepath.Base(os.Args[0]))
+	}
 	done := make(chan struct{})
 	go func() {
 		copies.Wait()
@@ -109,7 +117,7 @@ func (r *relay) run() (int, error) {
 	select {
 	case <-done:
 	case <-time.After(goodbye):
-		_ = c.Process.Kill() // it may not go at once, and is not waited for
+		_ = second.Kill() // it may not go at once, and is not waited for
 		ends[0][0].SetReadDeadline(time.Now())
 		ends[1][0].SetReadDeadline(time.Now())
 		<-done
@@ -117,14 +125,30 @@ func (r *relay) run() (int, error) {
 	return r.status(status), nil
 }
 
-// said is the status that the second process says; when it ends without saying one, that is a bug.
-func said(f *os.File) int {
+// start starts this program once more: by its name, or where that has gone or may not be reached any more, by what runs here.
+func start(c *exec.Cmd) (*os.Process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range []string{self, "/proc/self/exe"} {
+		again := *c
+		again.Path = path
+		if err = again.Start(); err == nil {
+			return again.Process, nil
+		}
+	}
+	return nil, err
+}
+
+// said is the status that the second process says, when it has said one: it was killed otherwise.
+func said(f *os.File) (status int, ended bool) {
 	line, _ := bufio.NewReader(f).ReadString('\n')
 	status, err := strconv.Atoi(strings.TrimSuffix(line, "\n"))
 	if err != nil {
-		return statusBug
+		return statusBug, false
 	}
-	return status
+	return status, true
 }
 
 // status is the exit status: the second process's, unless what it printed could not be delivered.
@@ -198,14 +222,26 @@ func write(fd int, b []byte) error {
 // terminals is the value of the variable.
 func terminals() string {
 	var parts []string
-	for _, fd := range []int{1, 2} {
-		width := 0
-		if size, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ); err == nil {
-			if width = int(size.Col); width == 0 {
-				width = 80
-			}
-		}
-		parts = append(parts, fmt.Sprintf("%d:%d", fd, width))
+	for fd := range 3 {
+		parts = append(parts, fmt.Sprintf("%d:%d", fd, width(fd)))
 	}
 	return strings.Join(parts, ",")
+}
+
+// width is the width of a terminal, 0 of anything else.
+func width(fd int) int {
+	size, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)
+	switch {
+	case err != nil:
+		return 0
+	case size.Col == 0:
+		return 80
+	}
+	return int(size.Col)
+}
+
+// oneTerminal reports whether standard output and standard error are the same terminal.
+func oneTerminal() bool {
+	var out, errs unix.Stat_t
+	return width(1) > 0 && unix.Fstat(1, &out) == nil && unix.Fstat(2, &errs) == nil && out.Rdev == errs.Rdev && out.Ino == errs.Ino
 }

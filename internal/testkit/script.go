@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net"
@@ -36,6 +37,7 @@ func ScriptCommands() map[string]command {
 		"mkdevice":  onPath(nullDevice(unix.Mknod)),
 		"mksparse":  mksparse,
 		"mknul":     mknul,
+		"mkzoo":     mkzoo,
 		"snapshot":  snapshot,
 		"unchanged": unchanged,
 		"waitfile":  waitfile,
@@ -269,13 +271,23 @@ func describe(path string, d fs.DirEntry) (string, error) {
 		target, err := os.Readlink(path)
 		return line + " -> " + target, err
 	case info.Mode().IsRegular() && info.Size() < 16<<20:
-		b, err := os.ReadFile(path)
-		if err != nil {
+		b, err := readAtOnce(path)
+		if err != nil && !errors.Is(err, unix.EAGAIN) { // a file under a kernel lease is not read
 			return "", err
 		}
 		line += fmt.Sprintf(" %x", sha256.Sum256(b))
 	}
 	return line + fmt.Sprintf(" %d bytes %s", info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano)), nil
+}
+
+// readAtOnce reads a file whose open does not have to wait.
+func readAtOnce(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
 }
 
 // waitfile PATH…: wait until each exists.

@@ -15,13 +15,13 @@ type caseSet struct {
 	folded map[uint64]struct{} // hashes of the folded names
 }
 
-// add adds a name, and reports one of which it is a copy but for case.
-func (c *caseSet) add(name string, upper bool) (other string, collides bool) {
+// add adds a name, and reports whether an earlier one differs from it only in case.
+func (c *caseSet) add(name string, upper bool) (collides bool) {
 	if c.folded == nil && !upper {
 		if len(c.lower) < caseLimit {
 			c.lower = append(c.lower, name)
 		}
-		return "", false
+		return false
 	}
 	if c.folded == nil {
 		c.seed = maphash.MakeSeed()
@@ -32,7 +32,7 @@ func (c *caseSet) add(name string, upper bool) (other string, collides bool) {
 		c.lower = nil
 	}
 	if len(c.folded) >= caseLimit {
-		return "", false
+		return false
 	}
 	folded := name
 	if upper {
@@ -40,8 +40,8 @@ func (c *caseSet) add(name string, upper bool) (other string, collides bool) {
 	}
 	key := maphash.String(c.seed, folded)
 	if _, there := c.folded[key]; there {
-		return folded, true
+		return true
 	}
 	c.folded[key] = struct{}{}
-	return "", false
+	return false
 }

@@ -1,10 +1,12 @@
 package doctor
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"holdfast/pkg/finding"
+	"holdfast/pkg/procid"
 )
 
 // Check is one thing that is looked at in every place.
@@ -24,7 +26,7 @@ func Checks() []Check {
 		{Name: "entry-types", LooksAt: "every protocol path: what must be a regular file, or a directory", Conditions: []string{"not-regular"}, at: entryTypes, empty: "there is no protocol path here"},
 		{Name: "lease", LooksAt: "leases: shape, expiry, clock, stranded stages, journals", Conditions: []string{"clock-anomaly", "stranded-stage", "journal-damaged", "journal-unconfirmed"}, at: leases, empty: "there is no lease here"},
 		{Name: "claims", LooksAt: "claim files: held, abandoned or unproven", Conditions: []string{"abandoned", "unproven"}, at: claims, empty: "there is no claim file here"},
-		{Name: "fences", LooksAt: "owner claims: who could be admitted, and why not", Conditions: []string{"owner-dead", "reservation-abandoned", "temp"}, at: fences, empty: "there is no session directory here"},
+		{Name: "fences", LooksAt: "owner claims: who could be admitted, and why not", Conditions: []string{"owner-dead", "reservation-abandoned"}, at: fences, empty: "there is no session directory here"},
 		{Name: "reservations", LooksAt: "records and locations of citizens", at: gardens, empty: "there is no meta root here"},
 		{Name: "registry", LooksAt: "rows, roots and locks of the service registry", Conditions: []string{"owner-dead", "root-missing", "root-replaced"}, at: registries, empty: "there is no state home here"},
 		{Name: "permissions", LooksAt: "who may write to state, and read secrets", Conditions: []string{"writable-by-others", "readable-by-others", "foreign-owner"}, at: permissions, empty: "there is no state here"},
@@ -51,68 +53,90 @@ type Result struct {
 // examination is one run of the checks.
 type examination struct {
 	guard *Guard
+	judge func(procid.Identity, bool) procid.Verdict // one look at this process's own place serves every verdict
 	touch func(string)
 }
 
 // Examine runs the checks on every place at and below each root and tells each result: all of a check together, in the order
 // of the checks. An error of each ends it.
 func Examine(roots []string, checks []Check, guard *Guard, each func(Result) error) error {
-	x := &examination{guard: guard}
+	x := &examination{guard: guard, judge: procid.NewObserver().Judge}
 	places, lost := x.places(roots)
+	for _, r := range lost { // what could not be looked into is said whichever checks were asked for
+		if err := each(r); err != nil {
+			return err
+		}
+	}
 	for _, c := range checks {
-		results := x.run(c, roots, places)
-		if c.Name == "entry-types" {
-			results = append(lost, results...)
+		said := false
+		err := x.run(c, roots, places, func(f finding.Finding) error {
+			said = true
+			return each(Result{c.Name, f})
+		})
+		if err == nil && !said {
+			err = each(Result{c.Name, finding.Finding{Severity: finding.Pass, Condition: Nothing, Path: strings.Join(roots, " "), Detail: c.empty}})
 		}
-		if len(results) == 0 {
-			results = []Result{{c.Name, finding.Finding{Severity: finding.Pass, Condition: Nothing, Path: strings.Join(roots, " "), Detail: c.empty}}}
-		}
-		for _, r := range results {
-			if err := each(r); err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// run runs one check in every place. A place that does not answer is said, and left.
-func (x *examination) run(c Check, roots []string, places []Place) (results []Result) {
-	do := func(path string, look func(*examination) []finding.Finding) {
-		var found []finding.Finding
-		last, ok := x.guard.Do(path, func(touch func(string)) { found = look(&examination{guard: x.guard, touch: touch}) })
-		if !ok {
-			found = []finding.Finding{{Severity: finding.Fail, Condition: Unresponsive, Path: last, Subject: last, Detail: "its filesystem does not answer"}}
-		}
+// run runs one check in every place, and tells its results. A place that does not answer is said, and left.
+func (x *examination) run(c Check, roots []string, places []Place, tell func(finding.Finding) error) error {
+	lost := func(path string) error {
+		return tell(finding.Finding{Severity: finding.Fail, Condition: Unresponsive, Path: path, Subject: path, Detail: "its filesystem does not answer"})
+	}
+	all := func(found []finding.Finding) error {
 		for _, f := range found {
-			results = append(results, Result{c.Name, f})
+			if err := tell(f); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	for _, root := range roots {
-		if c.root != nil {
-			do(root, func(x *examination) []finding.Finding { return c.root(x, root) })
-		}
+	if c.root != nil {
+		return Each(x.guard, list(roots), func(root string) string { return root },
+			func(root string, touch func(string)) []finding.Finding { return c.root(x.touching(touch), root) }, all, lost)
 	}
-	for _, p := range places {
-		if c.at != nil {
-			do(p.Dir, func(x *examination) []finding.Finding { return c.at(x, p) })
-		}
-	}
-	return results
+	return Each(x.guard, list(places), func(p Place) string { return p.Dir },
+		func(p Place, touch func(string)) []finding.Finding { return c.at(x.touching(touch), p) }, all, lost)
 }
 
-// Named picks checks by their names; nil names are all of them. unknown is the first name that is none.
-func Named(names []string) (picked []Check, unknown string) {
+// touching is the examination as one thread does it.
+func (x *examination) touching(touch func(string)) *examination {
+	return &examination{guard: x.guard, judge: x.judge, touch: touch}
+}
+
+// list gives one thing after the other.
+func list[T any](things []T) func() (T, bool) {
+	return func() (first T, ok bool) {
+		if len(things) == 0 {
+			return first, false
+		}
+		first, things = things[0], things[1:]
+		return first, true
+	}
+}
+
+// UnknownCheck is a name that no check has.
+type UnknownCheck string
+
+func (e UnknownCheck) Error() string { return fmt.Sprintf("there is no check %q", string(e)) }
+
+// Named picks checks by their names; nil names are all of them. The error is an UnknownCheck.
+func Named(names []string) (picked []Check, err error) {
 	all := Checks()
 	if names == nil {
-		return all, ""
+		return all, nil
 	}
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(c Check) bool { return c.Name == name })
 		if i < 0 {
-			return nil, name
+			return nil, UnknownCheck(name)
 		}
 		picked = append(picked, all[i])
 	}
-	return picked, ""
+	return picked, nil
 }

@@ -51,39 +51,77 @@ func (g *Guard) Do(path string, f func(touch func(path string))) (last string, r
 	}
 }
 
-// Each looks at every path in its own time: look runs beside the caller, and when it hangs at a path that path is lost, and the
-// next ones are looked at by another thread. The order of the paths is kept. An error of found or lost ends it.
-func Each[T any](g *Guard, next func() (string, bool), look func(path string) T, found func(T) error, lost func(path string) error) error {
-	in, out := looker(look)
-	defer func() { close(in) }()
-	timer := time.NewTimer(g.patience)
-	defer timer.Stop()
-	for path, ok := next(); ok; path, ok = next() {
-		in <- path
-		timer.Reset(g.patience)
-		select {
-		case v := <-out:
-			if err := found(v); err != nil {
+// Each looks at one thing after the other, in order. look runs beside the caller and says with touch what path it is about to touch,
+// at first that of the thing; when it hangs there, lost is told, and another thread goes on with the next thing. found and lost are
+// never called at the same time. An error of either ends it.
+func Each[T, V any](g *Guard, next func() (T, bool), pathOf func(T) string, look func(thing T, touch func(string)) V, found func(V) error, lost func(path string) error) error {
+	e := &each[T, V]{next: next, pathOf: pathOf, look: look, found: found}
+	tick := time.NewTicker(max(g.patience/8, time.Millisecond))
+	defer tick.Stop()
+	for {
+		w := &walker{}
+		ended := make(chan error, 1)
+		go func() { ended <- e.walk(w) }()
+		for hangs := false; !hangs; {
+			select {
+			case err := <-ended:
 				return err
+			case <-tick.C:
+				hangs = w.abandon(g.patience)
 			}
-		case <-timer.C:
-			if err := lost(path); err != nil {
-				return err
-			}
-			close(in)
-			in, out = looker(look)
+		}
+		if err := lost(*w.at.Load()); err != nil {
+			return err
 		}
 	}
-	return nil
 }
 
-// looker starts a goroutine that looks at what it is given, one after the other. One that hangs gives its result to nobody.
-func looker[T any](look func(string) T) (in chan string, out chan T) {
-	in, out = make(chan string), make(chan T, 1)
-	go func() {
-		for path := range in {
-			out <- look(path)
+type each[T, V any] struct {
+	next   func() (T, bool)
+	pathOf func(T) string
+	look   func(T, func(string)) V
+	found  func(V) error
+}
+
+// walk goes on until nothing is left, or it is abandoned at a thing that hangs: then what it comes back with is wanted by nobody.
+func (e *each[T, V]) walk(w *walker) error {
+	for {
+		thing, ok := e.next()
+		if !ok {
+			return nil
 		}
-	}()
-	return in, out
+		w.touch(e.pathOf(thing))
+		w.state.Store(looking)
+		v := e.look(thing, w.touch)
+		if !w.state.CompareAndSwap(looking, idle) {
+			return nil
+		}
+		if err := e.found(v); err != nil {
+			return err
+		}
+	}
+}
+
+// walker is a thread of Each, and where it is.
+type walker struct {
+	state atomic.Int32
+	at    atomic.Pointer[string]
+	since atomic.Int64 // when it got there, in ns
+}
+
+// The states of a walker. What it does while it is idle, reading what to look at and telling what was found, may take its time.
+const (
+	idle int32 = iota
+	looking
+	abandoned
+)
+
+func (w *walker) touch(path string) {
+	w.at.Store(&path)
+	w.since.Store(time.Now().UnixNano())
+}
+
+// abandon gives a walker up that has been looking at one path for too long, and reports whether it did.
+func (w *walker) abandon(patience time.Duration) bool {
+	return w.state.Load() == looking && time.Since(time.Unix(0, w.since.Load())) >= patience && w.state.CompareAndSwap(looking, abandoned)
 }

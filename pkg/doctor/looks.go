@@ -5,7 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,11 +17,14 @@ import (
 	"holdfast/pkg/registry"
 )
 
+// sessionNames are the protocol's files in a session directory.
+var sessionNames = []string{fence.ClaimName, fence.TxName, fence.HoldName, fence.BreaksName}
+
 // protocolNames are the names in a place that must be regular files.
 func (p Place) protocolNames() (names []string) {
 	for _, name := range p.Names {
 		switch {
-		case p.Where == Leases && isLease(name), p.Where == Session && strings.HasPrefix(name, "entwurf-owner."):
+		case p.Where == Leases && isLease(name), p.Where == Session && slices.Contains(sessionNames, name):
 			names = append(names, name)
 		}
 	}
@@ -64,7 +67,7 @@ func fences(x *examination, p Place) []finding.Finding {
 		return nil
 	}
 	x.touch(p.Dir)
-	return fence.Diagnose(p.Dir, fence.Options{})
+	return fence.Diagnose(p.Dir, fence.Options{Judge: x.judge})
 }
 
 func registries(x *examination, p Place) []finding.Finding {
@@ -72,7 +75,7 @@ func registries(x *examination, p Place) []finding.Finding {
 		return nil
 	}
 	x.touch(p.Dir)
-	return registry.Diagnose(p.Dir, registry.Options{})
+	return registry.Diagnose(p.Dir, registry.Options{Judge: x.judge})
 }
 
 func gardens(x *examination, p Place) (found []finding.Finding) {
@@ -136,7 +139,7 @@ func claimFinding(p Place, name string) *finding.Finding {
 			if in.State == claim.Absent {
 				return nil
 			}
-			f.Condition, f.Detail, f.Token, f.Fingerprint = string(in.State), in.Describe()+": "+in.Reason, in.Token, in.Fingerprint
+			f.Condition, f.Detail, f.Token, f.Fingerprint = string(in.State), in.Describe(), in.Token, in.Fingerprint
 			if in.State == claim.HeldNow {
 				f.Severity = finding.Pass
 			}
@@ -144,46 +147,6 @@ func claimFinding(p Place, name string) *finding.Finding {
 		}
 	}
 	f.Condition, f.Detail = finding.CodeOf(err), err.Error()
-	return f
-}
-
-// permissions look at who may write to state, and read what is secret.
-func permissions(x *examination, p Place) (found []finding.Finding) {
-	names := p.protocolNames()
-	if p.Where == StateHome {
-		names = []string{"registry", "roots", "receipts", "stage"}
-	}
-	looked := 0
-	for _, name := range names {
-		path := filepath.Join(p.Dir, name)
-		x.touch(path)
-		st, err := regfile.Lstat(path)
-		if err != nil || st.Kind == regfile.Symlink {
-			continue
-		}
-		looked++
-		if f := permission(p, path, st); f != nil {
-			found = append(found, *f)
-		}
-	}
-	if looked > 0 && len(found) == 0 {
-		found = append(found, finding.Finding{Severity: finding.Pass, Condition: "private", Path: p.Dir, Subject: p.Dir, Detail: fmt.Sprintf("%d files, none of which others may write to", looked)})
-	}
-	return found
-}
-
-func permission(p Place, path string, st regfile.Stamp) *finding.Finding {
-	f := &finding.Finding{Severity: finding.Warn, Path: path, Subject: path, Detail: fmt.Sprintf("mode %04o, of uid %d", st.Perm(), st.UID)}
-	switch {
-	case p.Where != Leases && st.Perm()&0o077 != 0:
-		f.Severity, f.Condition = finding.Fail, "readable-by-others"
-	case st.Perm()&0o002 != 0:
-		f.Condition = "writable-by-others"
-	case st.UID != uint32(os.Geteuid()) && os.Geteuid() != 0:
-		f.Condition = "foreign-owner"
-	default:
-		return nil
-	}
 	return f
 }
 
@@ -209,65 +172,6 @@ func clock(x *examination, p Place) []finding.Finding {
 			Detail: fmt.Sprintf("it was written %s in the future: this clock is behind, or another's was ahead", ahead.Round(time.Second))}}
 	}
 	return []finding.Finding{{Severity: finding.Pass, Condition: "clock", Path: p.Dir, Subject: p.Dir, Detail: "nothing here comes from the future"}}
-}
-
-// copied are the names that file managers and synchronizers give to copies.
-var copied = []string{` \(\d+\)`, ` \d+`, ` copy`, `\.sync-conflict-.*`, ` \(.*conflicted copy.*\)`, `\.orig`, `\.bak`, `~`}
-
-// leftovers look for what somebody has left behind beside the protocol files.
-func leftovers(x *examination, p Place) (found []finding.Finding) {
-	if p.Where == GitDir {
-		return gitLock(x, p)
-	}
-	if p.Where != Leases && p.Where != Session {
-		return nil
-	}
-	copyOf := regexp.MustCompile(`^(.*\.lock|entwurf-owner)(\.json|\.journal)?(` + strings.Join(copied, "|") + `)(\.json|\.lock)?$`)
-	for _, name := range p.Names {
-		f := finding.Finding{Severity: finding.Warn, Path: filepath.Join(p.Dir, name), Subject: p.Dir}
-		switch {
-		case strings.Contains(name, ".broken-"):
-			f.Condition, f.Detail = "set-aside-file", "a broken file that was set aside; it may go when nobody needs it any more"
-		case strings.HasPrefix(name, fence.ClaimName+".tmp-"):
-			f.Condition, f.Detail = "leftover", "the stage of a write that was killed, or is under way"
-		case copyOf.MatchString(name):
-			f.Condition, f.Detail = "copy", "a copy of a protocol file, which no program reads"
-		default:
-			continue
-		}
-		found = append(found, f)
-	}
-	if len(found) == 0 {
-		found = append(found, finding.Finding{Severity: finding.Pass, Condition: "tidy", Path: p.Dir, Subject: p.Dir, Detail: "nothing was left behind"})
-	}
-	return found
-}
-
-// gitLock is a repository's index.lock, which a killed git leaves.
-func gitLock(x *examination, p Place) []finding.Finding {
-	path := filepath.Join(p.Dir, "index.lock")
-	x.touch(path)
-	st, err := regfile.Lstat(path)
-	if err != nil {
-		return nil
-	}
-	f := finding.Finding{Severity: finding.Warn, Condition: "git-lock", Path: path, Subject: path}
-	age := time.Since(st.Mtime).Round(time.Second)
-	if st.Kind != regfile.Regular {
-		f.Condition, f.Detail = regfile.CodeNotRegular, "git's lock is "+st.Kind.Noun()+", not a regular file"
-		return []finding.Finding{f}
-	}
-	switch pids, all := openers(st); {
-	case len(pids) > 0:
-		f.Detail = fmt.Sprintf("in use: git's lock, %d bytes, %s old, open in pid %v", st.Size, age, pids)
-		f.Severity = finding.Pass
-	case all:
-		f.Detail = fmt.Sprintf("likely stale: git's lock, %d bytes, %s old, and nobody has it open", st.Size, age)
-		f.Token = "stale"
-	default:
-		f.Detail = fmt.Sprintf("git's lock, %d bytes, %s old; whether somebody has it open cannot be seen", st.Size, age)
-	}
-	return []finding.Finding{f}
 }
 
 // declares reports whether a fleet declares a shared register.

@@ -35,13 +35,20 @@ type Place struct {
 // places finds the places at and below the roots, symlinks not followed. What does not answer is a result.
 func (x *examination) places(roots []string) (places []Place, lost []Result) {
 	for _, root := range roots {
-		stack := []string{root}
+		stack := []stop{{dir: filepath.Clean(root), root: true}}
 		for len(stack) > 0 {
-			dir := stack[len(stack)-1]
+			at := stack[len(stack)-1]
+			dir := at.dir
 			stack = stack[:len(stack)-1]
 			var entries []fs.DirEntry
 			var err error
-			last, ok := x.guard.Do(dir, func(func(string)) { entries, err = os.ReadDir(dir) })
+			last, ok := x.guard.Do(dir, func(func(string)) {
+				entries, err = os.ReadDir(dir)
+				if at.root {
+					st, err := regfile.Lstat(dir + ".lock")
+					at.native = err == nil && st.Kind == regfile.Directory
+				}
+			})
 			switch {
 			case !ok:
 				lost = append(lost, Result{"entry-types", finding.Finding{Severity: finding.Fail, Condition: Unresponsive, Path: last, Subject: last, Detail: "its filesystem does not answer"}})
@@ -50,7 +57,7 @@ func (x *examination) places(roots []string) (places []Place, lost []Result) {
 				lost = append(lost, Result{"entry-types", finding.Finding{Severity: finding.Fail, Condition: "unreadable", Path: dir, Subject: dir, Detail: regfile.Errno(reason(err))}})
 				continue
 			}
-			found, inside := placesOf(dir, entries)
+			found, inside := placesOf(at, entries)
 			places = append(places, found...)
 			stack = append(stack, inside...)
 		}
@@ -67,11 +74,19 @@ func reason(err error) error {
 	return err
 }
 
+// stop is a directory on the way.
+type stop struct {
+	dir    string
+	root   bool
+	native bool // a native lease lies beside it
+}
+
 // placesOf says what a directory is, and which of its directories to go into.
-func placesOf(dir string, entries []fs.DirEntry) (places []Place, below []string) {
-	var names []string
-	for _, e := range entries {
-		names = append(names, e.Name())
+func placesOf(at stop, entries []fs.DirEntry) (places []Place, below []stop) {
+	dir := at.dir
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
 	}
 	has := func(name string) bool { _, found := slices.BinarySearch(names, name); return found }
 	add := func(w Where) { places = append(places, Place{w, dir, names}) }
@@ -79,7 +94,7 @@ func placesOf(dir string, entries []fs.DirEntry) (places []Place, below []string
 	switch {
 	case stateHome:
 		add(StateHome)
-	case has(fence.ClaimName) || has(fence.TxName) || has(fence.HoldName):
+	case has(fence.ClaimName) || has(fence.TxName) || has(fence.HoldName) || at.native:
 		add(Session)
 	case has("HEAD") && has("objects") && has("refs"):
 		add(GitDir)
@@ -88,19 +103,33 @@ func placesOf(dir string, entries []fs.DirEntry) (places []Place, below []string
 	if has("meta-sessions") {
 		add(MetaRoot)
 	}
-	if slices.ContainsFunc(names, isLease) && filepath.Base(dir) == "state" {
+	if keepsLeases(dir, names) {
 		add(Leases)
 	}
 	if has("fleet.json") || has("package.json") {
 		add(Fleet)
 	}
 	for _, e := range entries {
-		if !e.IsDir() || stateHome || e.Name() == "node_modules" {
-			continue
+		if e.IsDir() && !stateHome && e.Name() != "node_modules" {
+			beside, found := slices.BinarySearch(names, e.Name()+".lock")
+			below = append(below, stop{dir: filepath.Join(dir, e.Name()), native: found && entries[beside].IsDir()})
 		}
-		below = append(below, filepath.Join(dir, e.Name()))
 	}
 	return places, below
+}
+
+// keepsLeases reports whether a directory's lock files are leases: it has the name that fleets give it, or what lies beside a
+// lease. A Cargo.lock alone is none.
+func keepsLeases(dir string, names []string) bool {
+	if !slices.ContainsFunc(names, isLease) {
+		return false
+	}
+	if abs, err := filepath.Abs(dir); err == nil && filepath.Base(abs) == "state" {
+		return true
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		return strings.HasSuffix(name, ".lock.journal") || strings.HasSuffix(name, ".lock.mutex") || strings.HasSuffix(name, ".lock.stage")
+	})
 }
 
 // isLease reports whether a name in a state directory is a lease file's, or lies beside one.

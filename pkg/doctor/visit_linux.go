@@ -41,7 +41,7 @@ func openRoot(path string) (*scanRoot, *Hazard) {
 	}
 	var st unix.Stat_t
 	if err == nil {
-		err = unix.Stat(real, &st)
+		err = unix.Stat(path, &st) // the directories above it may be closed to us
 	}
 	switch {
 	case err != nil:
@@ -221,8 +221,8 @@ func (v *visit) name(j job, name string, cases *caseSet) {
 		v.unusual(j, name)
 		upper = true // it may have a case all the same
 	}
-	if other, collides := cases.add(name, upper); collides {
-		v.add("case-collision", joined(j.path, name), "differs from %s only in case", regfile.Printable(other))
+	if cases.add(name, upper) {
+		v.add("case-collision", joined(j.path, name), "another name beside it differs from it only in case")
 	}
 }
 

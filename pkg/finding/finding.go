@@ -27,6 +27,7 @@ type Finding struct {
 	Generation  string // of an owner claim
 	Mtime       string // of a native lease
 	Home        string // a registry's state home
+	OwnerDead   bool   // a root's service is proven gone
 }
 
 // CodeOf is the stable code of an error that has one; "io" of any other.

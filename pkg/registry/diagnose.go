@@ -49,10 +49,10 @@ func (in Inspection) finding(row Reservation) finding.Finding {
 	case in.Err != nil:
 		f.Severity, f.Condition, f.Detail = finding.Fail, finding.CodeOf(in.Err), in.Err.Error()
 	case in.Directory != RootThere:
-		f.Severity, f.Condition = finding.Warn, in.Directory
+		f.Severity, f.Condition, f.OwnerDead = finding.Warn, in.Directory, in.Verdict.Word == procid.Dead
 		f.Detail = "its directory is not the one any more that was registered; " + f.Detail
 	case in.Verdict.Word == procid.Dead:
-		f.Severity, f.Condition = finding.Warn, "owner-dead"
+		f.Severity, f.Condition, f.OwnerDead = finding.Warn, "owner-dead", true
 		f.Detail = "its service is gone without a release: " + in.Verdict.Reason
 	case in.Verdict.Word != procid.Live:
 		f.Severity, f.Condition = finding.Warn, "owner-"+string(in.Verdict.Word)

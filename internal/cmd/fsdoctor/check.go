@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/urfave/cli/v2"
 
@@ -64,6 +65,8 @@ type checkObject struct {
 	clikit.Location
 	Detail string `json:"detail"`
 	Remedy string `json:"remedy,omitzero"`
+
+	again bool // the script has that remedy already
 }
 
 // The colours of a report.
@@ -83,11 +86,24 @@ func (o *checkObject) Script() string {
 	if o.Status == "pass" {
 		return ""
 	}
-	comment := strings.ReplaceAll(fmt.Sprintf("# %s %s, %s: %s", o.Status, o.Check, regfile.Printable(o.Path), o.Detail), "\n", " ")
-	if strings.HasPrefix(o.Remedy, "none is") {
-		return comment + "\n# " + o.Remedy + "\n\n"
+	text := comment(fmt.Sprintf("%s %s, %s: %s", o.Status, o.Check, regfile.Printable(o.Path), o.Detail))
+	switch {
+	case strings.HasPrefix(o.Remedy, "none is"):
+		return text + comment(o.Remedy) + "\n"
+	case o.again:
+		return text + comment("the remedy is above") + "\n"
 	}
-	return comment + "\n" + o.Remedy + "\n\n"
+	return text + o.Remedy + "\n\n"
+}
+
+// comment is a line of a script that does nothing, whatever is in the text.
+func comment(text string) string {
+	return "# " + strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text) + "\n"
 }
 
 // painted is a status in its colour, where a terminal shows colours and nobody has said no to them.
@@ -140,11 +156,14 @@ func words(list string) []string {
 }
 
 func check(c *clikit.Call, o checkOptions) error {
-	checks, unknown := doctor.Named(words(o.only))
-	if unknown != "" {
-		return clikit.Usagef("--only %s: there is no such check; 'fsdoctor check --list' shows them", unknown)
+	checks, err := doctor.Named(words(o.only))
+	if err != nil {
+		return clikit.Usagef("--only %s: %v; 'fsdoctor check --list' shows them", o.only, err)
 	}
 	if o.list {
+		if len(c.Args) > 0 {
+			return clikit.Usagef("--list takes no directory")
+		}
 		return listChecks(c, checks)
 	}
 	if slices.Contains(c.Args, "") {
@@ -154,7 +173,8 @@ func check(c *clikit.Call, o checkOptions) error {
 	if len(roots) == 0 {
 		roots = []string{"."}
 	}
-	r := &report{call: c, options: o, summary: checkSummary{Head: clikit.Done("summary"), Profile: o.profile}}
+	r := &report{call: c, options: o, cured: map[string]bool{},
+		summary: checkSummary{Head: clikit.Done("summary"), Profile: o.profile}}
 	if err := doctor.Examine(roots, checks, doctor.NewGuard(o.patience), r.add); err != nil {
 		return err
 	}
@@ -180,6 +200,7 @@ type report struct {
 	options checkOptions
 	summary checkSummary
 	later   []*checkObject
+	cured   map[string]bool // remedies that a script has already
 }
 
 func (r *report) add(result doctor.Result) error {
@@ -192,11 +213,26 @@ func (r *report) add(result doctor.Result) error {
 	default:
 		r.summary.Pass++
 	}
+	if r.call.Scripted() {
+		o.again = r.cured[o.Remedy]
+		r.cured[o.Remedy] = true
+	}
 	if r.call.Textual() {
 		r.later = append(r.later, o)
 		return nil
 	}
-	return r.call.Emit(o)
+	return r.emit(o)
+}
+
+// emit prints an object. Whether anything failed is the status, whatever the codes are, also when a reader leaves early.
+func (r *report) emit(o clikit.Object) error {
+	err := r.call.Emit(o)
+	status := 0
+	if r.summary.Fail > 0 {
+		status = 1
+	}
+	r.call.Exit(status)
+	return err
 }
 
 func (r *report) object(result doctor.Result) *checkObject {
@@ -218,18 +254,12 @@ func (r *report) end() error {
 	rank := map[string]int{"fail": 0, "warn": 1, "pass": 2}
 	slices.SortStableFunc(r.later, func(a, b *checkObject) int { return rank[a.Status] - rank[b.Status] })
 	for _, o := range r.later {
-		if err := r.call.Emit(o); err != nil {
+		if err := r.emit(o); err != nil {
 			return err
 		}
 	}
 	if r.summary.Fail > 0 {
 		r.summary.OK = false
 	}
-	err := r.call.Emit(&r.summary)
-	status := 0
-	if r.summary.Fail > 0 {
-		status = 1
-	}
-	r.call.Exit(status)
-	return err
+	return r.emit(&r.summary)
 }

@@ -105,7 +105,8 @@ func classify(c *clikit.Call, nul bool, patience time.Duration) error {
 	} else if slices.Contains(c.Args, "") {
 		return clikit.Usagef("an empty path names nothing")
 	}
-	err := doctor.Each(doctor.NewGuard(patience), next, regfile.Classify,
+	err := doctor.Each(doctor.NewGuard(patience), next, func(path string) string { return path },
+		func(path string, _ func(string)) regfile.Entry { return regfile.Classify(path) },
 		func(e regfile.Entry) error { return c.Emit(newEntry(e)) },
 		func(path string) error { return c.Emit(unresponsive(path)) })
 	return cmp.Or(err, failed())

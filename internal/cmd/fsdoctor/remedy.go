@@ -2,7 +2,6 @@ package fsdoctor
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"holdfast/internal/clikit"
@@ -36,8 +35,11 @@ func remedy(r doctor.Result) string {
 	case "writable-by-others":
 		return "chmod o-w -- " + clikit.Quote(r.Path)
 	case "leftover":
-		return "rm -- " + clikit.Quote(r.Path) + " # when no fencectl is at work in " + clikit.Quote(filepath.Dir(r.Path))
+		return "rm -- " + clikit.Quote(r.Path) + " # when no program is at work there"
 	case "set-aside-file", "copy":
+		if r.Token == "lease" {
+			return "leasectl status --lock " + clikit.Quote(r.Path)
+		}
 		return "none is needed: no program reads it"
 	case "git-lock":
 		if r.Token == "stale" {
@@ -116,8 +118,6 @@ func fenceRemedy(r doctor.Result, subject string) string {
 		}
 	case fence.CodeOwnerDead, "reservation-abandoned":
 		return "none is needed: the next admission takes over"
-	case "temp":
-		return "rm -- " + clikit.Quote(r.Path) + " # when no fencectl is at work there"
 	case regfile.CodeNotRegular:
 		return moveAside(r.Path)
 	}
@@ -126,10 +126,10 @@ func fenceRemedy(r doctor.Result, subject string) string {
 
 func registryRemedy(r doctor.Result, subject string) string {
 	home := " --state-home " + clikit.Quote(r.Home)
-	switch r.Condition {
-	case registry.CodeUnavailable, registry.CodeUncertain:
+	switch {
+	case r.Condition == registry.CodeUnavailable, r.Condition == registry.CodeUncertain:
 		return "regctl repair" + home + " # prints what it would do"
-	case "owner-dead":
+	case r.OwnerDead:
 		return "regctl recover snapshot" + home + " --root " + subject + " # prints the command that frees it"
 	}
 	return "regctl inspect" + home + " --root " + subject

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"holdfast/pkg/fence"
+)
+
+// scanEntries is how many entries the scanned tree has: enough for the rate, and planted in seconds. A tree of a million gives
+// the same ratios.
+const scanEntries = 100_000
+
+// rounds is how often each side of a comparison runs, by turns.
+const rounds = 7
+
+// scanTree compares a scan with find, which only looks for pipes.
+func scanTree() {
+	what := fmt.Sprintf("fsdoctor scan, %d entries / find -type p", scanEntries)
+	find, err := exec.LookPath("find")
+	if err != nil {
+		fmt.Printf("%-52s find is missing\n", what)
+		return
+	}
+	dir := scratch("")
+	defer os.RemoveAll(dir)
+	plantTree(dir, scanEntries)
+	ours, theirs := byTurns(nil, []string{"bin/fsdoctor", "scan", dir}, []string{find, dir, "-type", "p"})
+	row(what, ratioOf(ours, theirs), "<= 1", fmt.Sprintf("medians %s and %s", median(ours), median(theirs)))
+	row("peak memory of that scan, MiB", peakMiB("scan", dir), "<= 100", "of the process that looks at files")
+}
+
+// plantTree makes a tree of so many entries, a directory for each hundred files.
+func plantTree(dir string, entries int) {
+	for i := 0; i < entries; i++ {
+		sub := filepath.Join(dir, fmt.Sprintf("group%d", i/10_100), fmt.Sprintf("dir%d", i/101))
+		if i%101 == 0 {
+			must(os.MkdirAll(sub, 0o755))
+			continue
+		}
+		must(os.WriteFile(filepath.Join(sub, fmt.Sprintf("file%d", i)), nil, 0o644))
+	}
+}
+
+// checkSessions compares a check of many session directories with find, which only prints what the claims hold.
+func checkSessions() {
+	const what, sessions = "fsdoctor check, 10000 sessions / find -exec cat", 10000
+	find, err := exec.LookPath("find")
+	if err != nil {
+		fmt.Printf("%-52s find is missing\n", what)
+		return
+	}
+	dir := scratch("")
+	defer os.RemoveAll(dir)
+	plant(dir, sessions)
+	ours, theirs := byTurns(nil, []string{"bin/fsdoctor", "check", dir}, []string{find, dir, "-name", fence.ClaimName, "-exec", "cat", "{}", "+"})
+	row(what, ratioOf(ours, theirs), "<= 5", fmt.Sprintf("medians %s and %s", median(ours), median(theirs)))
+	row("peak memory of that check, MiB", peakMiB("check", dir), "<= 100", "of the process that looks at files")
+}
+
+// classifyPaths compares a classify of paths from a pipe with stat.
+func classifyPaths() {
+	const what, paths = "rate of fsdoctor classify -0 / xargs -0 stat", 50_000
+	xargs, err := exec.LookPath("xargs")
+	if err != nil {
+		fmt.Printf("%-52s xargs is missing\n", what)
+		return
+	}
+	dir := scratch("")
+	defer os.RemoveAll(dir)
+	plantTree(dir, paths)
+	list, err := exec.Command("find", dir, "-print0").Output()
+	must(err)
+	ours, theirs := byTurns(list, []string{"bin/fsdoctor", "classify", "-0"}, []string{xargs, "-0", "stat", "--printf", `%n %F %s %a %u %g %h %y\n`})
+	row(what, ratioOf(theirs, ours), ">= 0.5", fmt.Sprintf("medians %s and %s for %d paths", median(ours), median(theirs), bytes.Count(list, []byte{0})))
+}
+
+// byTurns times two commands one after the other, some rounds. Their output goes through a pipe, as in a script.
+func byTurns(input []byte, a, b []string) (as, bs []time.Duration) {
+	for range rounds {
+		as, bs = append(as, piped(input, a)), append(bs, piped(input, b))
+	}
+	return as, bs
+}
+
+func piped(input []byte, command []string) time.Duration {
+	c := exec.Command(command[0], command[1:]...)
+	c.Stdin = bytes.NewReader(input)
+	c.Stdout = sink{}
+	started := time.Now()
+	err := c.Run()
+	took := time.Since(started).Round(time.Microsecond)
+	if _, exited := err.(*exec.ExitError); !exited { // a doctor that finds something ends with status 1
+		must(err)
+	}
+	return took
+}
+
+// sink is not a file, so that what is written to it goes through a pipe.
+type sink struct{}
+
+func (sink) Write(b []byte) (int, error) { return len(b), nil }
+
+// peakMiB is the most memory that a verb has needed, without the process in front that relays its output.
+func peakMiB(args ...string) float64 {
+	c := exec.Command("bin/fsdoctor", args...)
+	c.Env = append(os.Environ(), "HOLDFAST_OFFLOADED=0:0,1:0,2:0")
+	c.Stdout = sink{}
+	_ = c.Run()
+	return float64(c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) / 1024
+}
