@@ -46,10 +46,10 @@ func (h *Home) Inspect(path string) Inspection {
 	in := Inspection{Root: root, State: StateAbsent}
 	err = h.settle(func() error {
 		reg, err := h.Registry()
+		in.Fenced = reg.Fenced
 		if err != nil {
 			return err
 		}
-		in.Fenced = reg.Fenced
 		return h.inspect(&in, reg)
 	})
 	if err != nil {

@@ -30,10 +30,17 @@ func (h *Home) lock(ctx context.Context, op, root string, do func(*locked) error
 	return h.inside(held, root, do)
 }
 
+// entered is the mutation inside a lock. The Home itself stays as it is for those who only look.
+func (h *Home) entered(held *claim.Held) *locked {
+	inner := *h
+	inner.inLock = true
+	return &locked{Home: &inner, held: held}
+}
+
 // inside runs do in a lock that was just taken, and settles what becomes of it.
 func (h *Home) inside(held *claim.Held, root string, do func(*locked) error) error {
 	h.iv.at("locked")
-	l := &locked{Home: h, held: held}
+	l := h.entered(held)
 	err := l.sweep()
 	if err == nil {
 		err = do(l)

@@ -94,7 +94,7 @@ func (h *Home) repairing(ctx context.Context, do func(*locked, *claim.Inspection
 	case err != nil:
 		return err
 	}
-	l := &locked{Home: h, held: held}
+	l := h.entered(held)
 	if err = l.sweep(); err == nil {
 		err = do(l, &in)
 	}

@@ -19,24 +19,25 @@ type Registry struct {
 	roots  *Snapshot
 }
 
-// Registry reads the registry. Errors: a *Refusal of code uncertain, *regfile.Error.
+// Registry reads the registry; with an error too it says whether it is fenced. Errors: a *Refusal of code uncertain,
+// *regfile.Error.
 func (h *Home) Registry() (*Registry, error) {
 	r := &Registry{}
 	if h.registry == nil {
 		return r, nil
 	}
-	if _, err := closedSet(h.registry, registryNames); err != nil {
-		return nil, err
-	}
 	var err error
+	if r.Fenced, err = h.fenced(); err != nil {
+		return r, err
+	}
+	if _, err := closedSet(h.registry, registryNames); err != nil {
+		return r, err
+	}
 	if r.format, err = readFile(h.registry, formatFile, maxFile); err != nil {
-		return nil, fileUncertain(h.registry.Join(formatFile), err)
+		return r, fileUncertain(h.registry.Join(formatFile), err)
 	}
 	if r.roots, err = readFile(h.registry, rootsName, maxRootsFile); err != nil {
-		return nil, fileUncertain(h.registry.Join(rootsName), err)
-	}
-	if r.Fenced, err = h.fenced(); err != nil {
-		return nil, err
+		return r, fileUncertain(h.registry.Join(rootsName), err)
 	}
 	return r, h.parseRegistry(r)
 }
@@ -88,6 +89,9 @@ func (h *Home) consistent(rows []Reservation) error {
 // fenced reports whether a retained lock is there: one that nobody has open. Between its creation and its kernel lock one
 // looks like that for a moment, so it is looked at twice.
 func (h *Home) fenced() (bool, error) {
+	if h.inLock {
+		return false, nil
+	}
 	in, err := claim.Inspect(h.registry, lockFile)
 	if err != nil || in.State == claim.Absent || in.State == claim.HeldNow {
 		return false, err

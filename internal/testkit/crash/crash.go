@@ -87,6 +87,16 @@ func AtEveryChange(t *testing.T, stage func(t testing.TB) Scene) {
 	killAt(t, stage, Call.changes)
 }
 
+// AtEveryWrite is AtEveryChange without the calls that a SIGKILL makes no difference to: what a process holds goes with it,
+// and what it wrote stays, synced or not. What is left are the calls that make, name, fill or remove files and directories.
+func AtEveryWrite(t *testing.T, stage func(t testing.TB) Scene) {
+	t.Helper()
+	killAt(t, stage, func(c Call) bool { return c.changes() && !slices.Contains(holds, c.Name) })
+}
+
+// holds are the calls that change what a process has, or what a power cut would leave.
+var holds = []string{"close", "fdatasync", "flock", "fsync"}
+
 func killAt(t *testing.T, stage func(t testing.TB) Scene, picked func(Call) bool) {
 	t.Helper()
 	whole := stage(t)
