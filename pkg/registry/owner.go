@@ -109,8 +109,12 @@ func (h *Home) SetPhase(ctx context.Context, path string, phase Phase) (*Registr
 	if !slices.Contains([]Phase{Idle, Stopping, Quarantined}, phase) {
 		return nil, conflict(path, "cannot be set to %s: release stops a service", phase)
 	}
+	r, err := readReceipt(path)
+	if err != nil {
+		return nil, err
+	}
 	var out *Registration
-	err := h.lock(ctx, "phase", "", func(l *locked) error {
+	err = h.lock(ctx, "phase", r.Root, func(l *locked) error {
 		a, err := l.assertLocked(path)
 		if err != nil {
 			return err
@@ -157,8 +161,12 @@ func (l *locked) setPhase(a *asserted, phase Phase) (*Registration, error) {
 // Release ends a service: the registration is stopped, then everything of it goes, in the order of ReleaseOrder. The owner may
 // be gone already. The receipt is removed at the end. Errors: *Refusal, *regfile.Error.
 func (h *Home) Release(ctx context.Context, path string) (*Registration, error) {
+	r, err := readReceipt(path)
+	if err != nil {
+		return nil, err
+	}
 	var out *Registration
-	err := h.lock(ctx, "release", "", func(l *locked) error {
+	err = h.lock(ctx, "release", r.Root, func(l *locked) error {
 		a, err := l.assertLocked(path)
 		if err != nil {
 			return err
