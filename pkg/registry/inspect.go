@@ -185,7 +185,7 @@ func (h *Home) access(root string) (*Access, error) {
 	}
 	unavailable := func(how string) error { return &Refusal{Code: CodeUnavailable, Path: root, Root: root, How: how} }
 	if reg.Fenced {
-		return nil, &Refusal{Code: CodeUnavailable, Path: h.registry.Join(lockFile), Root: root, How: "is a retained lock: an operation stopped in the middle, and keeps everything as it stands"}
+		return nil, h.fence(CodeUnavailable, root, "an operation stopped in the middle, and keeps everything as it stands")
 	}
 	state, err := h.readRoot(root)
 	if err != nil {

@@ -76,12 +76,23 @@ func (h *Home) enter(ctx context.Context, op, root string) (*claim.Held, error) 
 		case in.State == claim.HeldNow || in.State == claim.Absent || in.Fingerprint != seen:
 			unlocked, seen = time.Now(), in.Fingerprint
 		case time.Since(unlocked) >= h.iv.retainedTime:
-			return nil, &Refusal{Code: CodeUnavailable, Path: in.Path, Root: root, Lock: &in, How: "is a retained lock: an operation stopped in the middle, and keeps everything as it stands"}
+			return nil, &Refusal{Code: CodeUnavailable, Path: in.Path, Root: root, Lock: &in, How: retainedLock + "an operation stopped in the middle, and keeps everything as it stands"}
 		}
 		if time.Since(started) >= h.iv.lockBound {
 			return nil, &Refusal{Code: CodeClaimTimeout, Path: in.Path, Root: root, Lock: &in, Err: late}
 		}
 	}
+}
+
+const retainedLock = "is a retained lock: "
+
+// fence is the refusal of a look that a retained lock stands in the way of.
+func (h *Home) fence(code, root, why string) error {
+	r := &Refusal{Code: code, Path: h.registry.Join(lockFile), Root: root, How: retainedLock + why}
+	if in, err := claim.Inspect(h.registry, lockFile); err == nil && in.State != claim.Absent {
+		r.Lock = &in
+	}
+	return r
 }
 
 // corruptError marks the refusal of a registry that cannot be trusted, found under the lock.

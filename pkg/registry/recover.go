@@ -31,7 +31,7 @@ func (h *Home) RecoverSnapshot(path string) (*Leftover, error) {
 			return err
 		}
 		if reg.Fenced {
-			return &Refusal{Code: CodeQuarantine, Path: h.registry.Join(lockFile), Root: root, How: "is a retained lock: repair comes before recovery"}
+			return h.fence(CodeQuarantine, root, "repair comes before recovery")
 		}
 		state, err := h.readRoot(root)
 		if err != nil {
@@ -94,12 +94,12 @@ func (h *Home) Recover(ctx context.Context, path, expected string) (*Registratio
 		if err != nil {
 			return err
 		}
-		if found.Digest != expected {
-			return conflict(root, "is not in the state of that digest any more")
-		}
 		dead := func() error { return l.ownerDead(found.Registration) }
 		if err := dead(); err != nil {
 			return err
+		}
+		if found.Digest != expected {
+			return conflict(root, "is not in the state of that digest any more")
 		}
 		out, err = l.release(reg, state, dead)
 		return err

@@ -46,7 +46,7 @@ func (r *Refusal) Unwrap() error { return r.Err }
 func (r *Refusal) Error() string {
 	text := regfile.Printable(r.Path)
 	switch {
-	case r.How != "" && r.Err != nil:
+	case r.How != "" && r.Err != nil && r.How != r.Err.Error():
 		text += " " + r.How + ": " + r.Err.Error()
 	case r.How != "":
 		text += " " + r.How

@@ -72,6 +72,9 @@ func (s *session) remedy(r *refusal) string {
 			return "regctl inspect" + s.flags()
 		}
 	case registry.CodeQuarantine:
+		if r.Lock != nil {
+			return s.repairRemedy()
+		}
 		if r.Verdict == "dead" {
 			return "regctl recover snapshot" + s.flags()
 		}
@@ -80,7 +83,7 @@ func (s *session) remedy(r *refusal) string {
 		return "regctl repair" + s.homeFlag() + " # says what is wrong and what would be done; nothing is repaired by itself"
 	case registry.CodeUnavailable:
 		if r.Lock != nil {
-			return "regctl repair" + s.homeFlag() + " # says what an operation left that stopped in the middle, and what would be done"
+			return s.repairRemedy()
 		}
 		return "regctl inspect" + s.flags()
 	case registry.CodeClaimTimeout:
@@ -101,6 +104,10 @@ func (s *session) remedy(r *refusal) string {
 		return "ls -ld -- " + clikit.Quote(r.Path)
 	}
 	return ""
+}
+
+func (s *session) repairRemedy() string {
+	return "regctl repair" + s.homeFlag() + " # says what an operation left that stopped in the middle, and what would be done"
 }
 
 func (s *session) homeFlag() string {
