@@ -263,7 +263,7 @@ func TestAStrangerInTheRegistryIsNamed(t *testing.T) {
 	s := newScene(t)
 	s.cutOffRelease("a", "4100")
 	s.must(os.WriteFile(s.home("registry", "notes"), nil, 0o600))
-	if o := s.expect(65, "uncertain", "repair"); !strings.Contains(o.Reason, "notes") {
+	if o := s.expect(65, "uncertain", "repair"); !strings.Contains(o.Reason, "notes") || !strings.HasPrefix(o.Remedy, "none is safe") {
 		t.Errorf("%+v", o)
 	}
 	if in := s.inspect("a"); !in.Fenced {
@@ -303,5 +303,37 @@ func TestTwoOperatorsRepairAtOnce(t *testing.T) {
 	}
 	if in := s.inspect("a"); in.Code != "stopped" || in.Fenced {
 		t.Errorf("%+v", in)
+	}
+}
+
+// Two operations that were cut off, which takes somebody who removed a lock by hand, are put in order by one plan, without a lock
+// as well.
+func TestOnePlanForTwoRoots(t *testing.T) {
+	for name, locked := range map[string]bool{"with the lock": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			want := ""
+			for _, root := range []string{"a", "b"} {
+				s.cutOffRelease(root, map[string]string{"a": "4100", "b": "4101"}[root])
+				if root == "a" || !locked {
+					s.must(os.Remove(s.home("registry", "registry.lock")))
+				}
+				want += strings.TrimSuffix(releaseSteps, "unlock registry.lock")
+			}
+			if want = strings.TrimSuffix(want, ", "); locked {
+				want += ", unlock registry.lock"
+			}
+			digest, steps := s.plan()
+			if steps != want {
+				t.Fatalf("the plan: %s, want %s", steps, want)
+			}
+			s.expect(0, "repaired", "repair", "--apply", "--expected", digest)
+			for _, root := range []string{"a", "b"} {
+				if in := s.inspect(root); in.Code != "stopped" || in.Fenced {
+					t.Errorf("%s: %+v", root, in)
+				}
+			}
+			s.expect(0, "repaired", "repair", "--apply", "--expected", s.expect(0, "plan", "repair").Digest)
+		})
 	}
 }

@@ -39,17 +39,21 @@ type Inspection struct {
 
 // Inspect says what the registry and the root's own files say of a root. It writes nothing and always answers.
 func (h *Home) Inspect(path string) Inspection {
-	root, err := Physical(path)
-	if err != nil {
-		return Inspection{Root: path, State: StateUncertain, Err: err}
+	in := Inspection{Root: path, State: StateAbsent}
+	if root, err := Physical(path); err == nil {
+		in.Root = root
 	}
-	in := Inspection{Root: root, State: StateAbsent}
-	err = h.settle(func() error {
+	err := h.settle(func() error {
 		reg, err := h.Registry()
 		in.Fenced = reg.Fenced
 		if err != nil {
 			return err
 		}
+		root, err := reg.rootOf(path)
+		if err != nil {
+			return err
+		}
+		in.Root = root
 		return h.inspect(&in, reg)
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package registry
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -117,6 +118,15 @@ func (r *Registry) row(root string) *Reservation {
 		return nil
 	}
 	return &r.Rows[i]
+}
+
+// rootOf is the root that a path means: that of a row which has exactly this path, whatever is there now, else the physical one.
+func (r *Registry) rootOf(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err == nil && r.row(abs) != nil {
+		return abs, nil
+	}
+	return Physical(path)
 }
 
 // rootState is what is there of one root.

@@ -37,7 +37,7 @@ A service that registers itself, and a client that finds it
    regctl access --root . | jq -r .endpoint
    regctl release --receipt /run/user/1000/my.receipt`,
 		Refusal: &refusal{},
-		Refuse:  func(_ string, err error) clikit.Object { return s.refusal(err) },
+		Refuse:  func(op string, err error) clikit.Object { return s.refusal(op, err) },
 	}
 	p.Verbs = []*clikit.Verb{
 		runVerb(s), initVerb(s), acquireVerb(s), phaseVerb(s), releaseVerb(s), assertVerb(s),

@@ -30,7 +30,7 @@ type refusal struct {
 func (r *refusal) Text() string { return r.Why.Text() }
 
 // refusal describes an error, with the command that leads on from it.
-func (s *session) refusal(err error) *refusal {
+func (s *session) refusal(op string, err error) *refusal {
 	r := &refusal{Head: clikit.Refused(clikit.CodeOf(err)), Why: clikit.Why{Reason: err.Error(), Location: clikit.At(s.root)}}
 	if facts, at := clikit.FactsOf(err); at.Path != "" {
 		r.FileFacts, r.Location = facts, at
@@ -47,6 +47,9 @@ func (s *session) refusal(err error) *refusal {
 		}
 	}
 	r.Remedy = s.remedy(r)
+	if op == "repair" && r.Code == registry.CodeUncertain {
+		r.Remedy = "none is safe: no operation leaves a registry like that; look at " + clikit.Quote(r.Path) + " yourself"
+	}
 	return r
 }
 
