@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -112,13 +113,20 @@ func (f crashFleet) paste(t testing.TB, remedy string) crashAnswer {
 	return f.command(t, "sh", "-c", remedy)
 }
 
-func (f crashFleet) command(t testing.TB, name string, args ...string) crashAnswer {
+func (f crashFleet) command(t testing.TB, name string, args ...string) (a crashAnswer) {
+	t.Helper()
+	a.status, a.output = crashCommand(t, f.dir, os.Environ(), &a, name, args...)
+	return a
+}
+
+// crashCommand runs a command in dir with env and decodes the first object that it printed, if it printed any.
+func crashCommand(t testing.TB, dir string, env []string, object any, name string, args ...string) (status int, output string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir = f.dir
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // the race detector sleeps for a second at every exit
+	cmd.Dir = dir
+	cmd.Env = append(slices.Clip(env), "GORACE=atexit_sleep_ms=0") // the race detector sleeps for a second at every exit
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -126,16 +134,14 @@ func (f crashFleet) command(t testing.TB, name string, args ...string) crashAnsw
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	a := crashAnswer{
-		status: cmd.ProcessState.ExitCode(),
-		output: fmt.Sprintf("%s %q: status %d\n%s%s", name, args, cmd.ProcessState.ExitCode(), &stdout, &stderr),
-	}
+	status = cmd.ProcessState.ExitCode()
+	output = fmt.Sprintf("%s %q: status %d\n%s%s", name, args, status, &stdout, &stderr)
 	if stdout.Len() > 0 {
-		if err := json.NewDecoder(&stdout).Decode(&a); err != nil {
-			t.Fatalf("%v\n%s", err, a.output)
+		if err := json.NewDecoder(&stdout).Decode(object); err != nil {
+			t.Fatalf("%v\n%s", err, output)
 		}
 	}
-	return a
+	return status, output
 }
 
 // must is leasectl with the status and code that are expected.

@@ -53,6 +53,45 @@ var Codes = []Code{
 	{"char-device", 0, "a character device"},
 	{"block-device", 0, "a block device"},
 	{"unexaminable", 0, "the path's type could not be established; `reason` says why"},
+	{"summary", 0, "what a scan or a check has seen, at its end"},
+	{"device", 0, "a device"},
+	{"dangling", 0, "a symbolic link that leads nowhere"},
+	{"symlink-loop", 0, "a symbolic link that leads to itself"},
+	{"symlink-escapes-root", 0, "a symbolic link that leads out of the tree"},
+	{"setuid", 0, "a set-user-ID or set-group-ID file"},
+	{"world-writable", 0, "anybody may write to it"},
+	{"unreadable", 0, "it cannot be looked into"},
+	{"huge", 0, "a very large file"},
+	{"sparse", 0, "a file with holes"},
+	{"name-control-characters", 0, "a name with control characters"},
+	{"name-not-utf8", 0, "a name that is not UTF-8"},
+	{"case-collision", 0, "two names that differ only in case"},
+	{"hard-linked", 0, "a file with several names"},
+	{"unresponsive", 0, "a path whose filesystem does not answer"},
+	{"pass", 0, "a check that found nothing wrong"},
+	{"check", 0, "a check that there is"},
+	{"nothing-there", 0, "a check that found nothing to look at"},
+	{"clock-anomaly", 0, "a lease with a time that no honest clock gives"},
+	{"stranded-stage", 0, "the stage of a change that was cut off"},
+	{"journal-damaged", 0, "a journal with lines that cannot be read"},
+	{"journal-unconfirmed", 0, "a journal whose last line is not what the lease says"},
+	{"reservation-abandoned", 0, "a reservation whose parent is dead"},
+	{"temp", 0, "the stage of a claim write that was killed"},
+	{"root-missing", 0, "a registered root that is gone"},
+	{"root-replaced", 0, "a registered root in whose place another directory is"},
+	{"writable-by-others", 0, "state that others may write to"},
+	{"readable-by-others", 0, "a secret that others may read"},
+	{"shared-filesystem", 0, "a filesystem that other machines may mount"},
+	{"read-only", 0, "a filesystem that cannot be written"},
+	{"no-space", 0, "a filesystem that is full"},
+	{"no-inodes", 0, "a filesystem without free inodes"},
+	{"clock-behind", 0, "state from the future"},
+	{"leftover", 0, "the stage of a write that was killed"},
+	{"set-aside-file", 0, "a broken file that was set aside"},
+	{"copy", 0, "a copy of a protocol file"},
+	{"git-lock", 0, "git's lock"},
+	{"tool-missing", 0, "a program that is needed and missing"},
+	{"register-unsupported", 0, "a shared register is declared, which is not known yet"},
 
 	{"held", 1, "somebody holds the lease, or has the claim's kernel lock (status 0 from `status` and `claim inspect`)"},
 	{"unproven", 1, "nothing proves that the claim's creator is gone; clearing it needs `--force` (status 0 from `claim inspect`)"},
@@ -113,6 +152,7 @@ var Codes = []Code{
 	{"endpoint-unavailable", 1, "this system has no such endpoint"},
 	{"interrupted", 1, "a signal ended the wait; nothing was changed (the program ends by that signal, and a shell shows 128 + its number)"},
 
+	{"directory-moved", 1, "the path leads to another directory than the lease's by now, or to none; `run` ended the command (status 124)"},
 	{"renewal-overdue", 1, "`run` could not renew the lease in time and ended the command (status 124)"},
 	{"command-not-found", 1, "`run` found no such program (status 127)"},
 	{"command-not-executable", 1, "`run` could not execute the program (status 126)"},
@@ -180,4 +220,12 @@ const exitTable = `EXIT STATUS:
    70  a bug in this program
    74  the system refused; the reason has the errno
    75  try again
+`
+
+// commandExitTable is that of a verb which runs a command.
+const commandExitTable = `EXIT STATUS:
+   N    the command's own, and 128 + N when a signal N ended it
+%s   125  refused or failed before the command started; -E N sets it for when somebody else is in the way
+   126  the command cannot be executed
+   127  there is no such program
 `

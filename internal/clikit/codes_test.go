@@ -41,7 +41,7 @@ func TestEachCodeHasTheStatusOfTheContract(t *testing.T) {
 }
 
 func TestCodesAreWordsWithAMeaningEachOnce(t *testing.T) {
-	word := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
+	word := regexp.MustCompile(`^[a-z]+(-[a-z0-9]+)*$`)
 	seen := map[string]bool{}
 	for _, c := range Codes {
 		if !word.MatchString(c.Word) || seen[c.Word] {

@@ -17,12 +17,17 @@ func dieOf(sig unix.Signal) {
 		return
 	}
 	runtime.LockOSThread()
-	// The Go runtime handles almost every signal, so this goes past it. The kernel's struct, all zero, says SIG_DFL.
-	var action [16]uint64
-	const setSize = 8
-	_, _, failed := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&action)), 0, setSize, 0, 0)
-	if failed != 0 || unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil) != nil {
+	if !defaultAction(sig) || unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil) != nil {
 		return
 	}
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), sig) // to this very thread: it comes before the call returns
+}
+
+// defaultAction gives a signal the action that it has in programs that know nothing of it. The Go runtime handles almost every
+// signal, so this goes past it: os/signal cannot be asked for that signal any more.
+func defaultAction(sig unix.Signal) bool {
+	var action [16]uint64 // the kernel's struct; all zero it says SIG_DFL
+	const setSize = 8
+	_, _, failed := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&action)), 0, setSize, 0, 0)
+	return failed == 0
 }

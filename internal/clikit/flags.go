@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// DurationFlag is a flag for a span of time from least to most: 15m, 900s or plain seconds.
+// DurationFlag is a flag for a span of time from least to most: 15m, 900s, 2d or plain seconds.
 func DurationFlag(name, usage string, into *time.Duration, least, most time.Duration) cli.Flag {
 	return &cli.GenericFlag{Name: name, Usage: usage, Value: &durationValue{into, least, most}}
 }
@@ -23,7 +23,7 @@ type durationValue struct {
 func (v *durationValue) Set(text string) error {
 	d, err := parseDuration(text)
 	if err != nil || d < v.least || d > v.most {
-		return fmt.Errorf("it must be from %s to %s; write 15m, 900s or plain seconds", shortSpan(v.least), shortSpan(v.most))
+		return fmt.Errorf("it must be from %s to %s; write 15m, 900s, 2d or plain seconds", shortSpan(v.least), shortSpan(v.most))
 	}
 	*v.into = d
 	return nil
@@ -44,7 +44,19 @@ func parseDuration(text string) (time.Duration, error) {
 		}
 		return time.Duration(seconds * float64(time.Second)), nil
 	}
-	return time.ParseDuration(text)
+	count, rest, inDays := strings.Cut(text, "d")
+	if !inDays {
+		return time.ParseDuration(text)
+	}
+	days, err := strconv.ParseUint(count, 10, 16)
+	if err != nil || rest == "" {
+		return time.Duration(days) * 24 * time.Hour, err
+	}
+	d, err := time.ParseDuration(rest)
+	if d < 0 || rest[0] == '+' {
+		err = strconv.ErrSyntax
+	}
+	return time.Duration(days)*24*time.Hour + d, err
 }
 
 // shortSpan is a duration without the zero units that time.Duration prints.
@@ -112,10 +124,14 @@ func (v *wordValue) String() string {
 type formatValue struct {
 	into    *Format
 	exports bool
+	script  bool
 }
 
 func (v *formatValue) usage() string {
-	if v.exports {
+	switch {
+	case v.script:
+		return "`json|text|sh`: JSON lines, text for people, or a script to review"
+	case v.exports:
 		return "`json|text|sh`: JSON lines, text for people, or exports for eval"
 	}
 	return "`json|text`: JSON lines, or text for people"
@@ -126,7 +142,7 @@ func (v *formatValue) Set(text string) error {
 	switch Format(text) {
 	case JSON, Text:
 	case Shell:
-		if !v.exports {
+		if !v.exports && !v.script {
 			return fmt.Errorf("this verb exports nothing; it must be json or text")
 		}
 	default:

@@ -12,6 +12,7 @@ func TestDurations(t *testing.T) {
 		"900": 15 * time.Minute, "900s": 15 * time.Minute, "15m": 15 * time.Minute, "15m0s": 15 * time.Minute, "1": time.Second,
 		"1s": time.Second, "1.5": 1500 * time.Millisecond, "1h30m": 90 * time.Minute, "1000ms": time.Second, "720h": most,
 		"2592000": most, "1e3": 1000 * time.Second, "0.25h": 15 * time.Minute,
+		"30d": most, "1d": 24 * time.Hour, "1d12h30m": 36*time.Hour + 30*time.Minute,
 	} {
 		into := time.Minute
 		if err := (&durationValue{&into, least, most}).Set(text); err != nil || into != want {
@@ -20,7 +21,7 @@ func TestDurations(t *testing.T) {
 	}
 	// case B19: what overflows, what is negative, and what is nothing.
 	for _, text := range []string{
-		"-1s", "-1", "0", "0s", "-0", "1ns", "999ms", "0.9", "292y", "30d", "9999999h", "1e400", "-1e400", "1e18", "9223372036", "9223372037",
+		"-1s", "-1", "0", "0s", "-0", "1ns", "999ms", "0.9", "292y", "31d", "0d", "-1d", "1.5d", "d", "1d-1h", "1d+1h", "1d1", "1dd", "1h1d", "99999999999d", "9999999h", "1e400", "-1e400", "1e18", "9223372036", "9223372037",
 		"2592001", "720h1ns", "NaN", "nan", "Inf", "-Inf", "infinity", "", " ", "1 s", " 1", "s", "m15", "fifteen", "1,5", "١",
 		"99999999999999999999999999", "9223372036854775808ns", "2562048h", "1\n", "1s\x00",
 	} {
@@ -30,7 +31,7 @@ func TestDurations(t *testing.T) {
 			t.Errorf("%q: %s, %v", text, into, err)
 			continue
 		}
-		if want := "it must be from 1s to 30 days; write 15m, 900s or plain seconds"; err.Error() != want {
+		if want := "it must be from 1s to 30 days; write 15m, 900s, 2d or plain seconds"; err.Error() != want {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
@@ -100,13 +101,13 @@ func TestFormats(t *testing.T) {
 	for _, exports := range []bool{false, true} {
 		for _, text := range []string{"json", "text", "sh", "", "JSON", "yaml"} {
 			var into Format
-			err := (&formatValue{&into, exports}).Set(text)
+			err := (&formatValue{&into, exports, false}).Set(text)
 			valid := text == "json" || text == "text" || text == "sh" && exports
 			if valid != (err == nil) || valid && into != Format(text) || !valid && into != "" {
 				t.Errorf("%q, exports %v: %q, %v", text, exports, into, err)
 			}
 		}
-		if usage := (&formatValue{nil, exports}).usage(); strings.Contains(usage, "sh") != exports {
+		if usage := (&formatValue{nil, exports, false}).usage(); strings.Contains(usage, "sh") != exports {
 			t.Errorf("exports %v: %s", exports, usage)
 		}
 	}

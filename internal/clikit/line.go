@@ -5,8 +5,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-
-	"golang.org/x/sys/unix"
 )
 
 // Line is one line of a terminal that is written over: on standard error for progress, on standard output for a display.
@@ -35,9 +33,23 @@ func (l *Line) Show(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.shown = true
-	text := []rune(strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " "))
-	text = text[:min(len(text), max(Width(l.fd)-1, 0))]
-	l.write("\r\x1b[2K" + string(text))
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " ")
+	l.write("\r\x1b[2K" + Cut(text, l.Room()))
+}
+
+// Room is how many characters fit on the line.
+func (l *Line) Room() int { return max(Width(l.fd)-1, 0) }
+
+// Cut is text in at most n characters; where it does not fit it ends in an ellipsis.
+func Cut(text string, n int) string {
+	runes := []rune(text)
+	if len(runes) <= n {
+		return text
+	}
+	if n <= 0 {
+		return ""
+	}
+	return string(runes[:n-1]) + "…"
 }
 
 // Clear empties the line.
@@ -66,12 +78,4 @@ func (l *Line) write(text string) {
 		f = os.Stdout
 	}
 	_, _ = f.WriteString(text)
-}
-
-// Width is the number of columns of a terminal; 80 where it does not say.
-func Width(fd int) int {
-	if size, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ); err == nil && size.Col > 0 {
-		return int(size.Col)
-	}
-	return 80
 }

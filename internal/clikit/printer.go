@@ -81,6 +81,9 @@ func (p *printer) render(o Object) (string, error) {
 		}
 		return "", nil
 	case Shell:
+		if script, ok := o.(interface{ Script() string }); ok && o.head().Code != "usage" {
+			return script.Script(), nil
+		}
 		if p.takes {
 			return shell(o, p.exports), nil
 		}
@@ -189,10 +192,4 @@ func WriteBytes(b []byte) error {
 		return &undeliverable{err: err}
 	}
 	return nil
-}
-
-// IsTerminal reports whether a descriptor is a terminal.
-func IsTerminal(fd int) bool {
-	_, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)
-	return err == nil
 }

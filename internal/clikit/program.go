@@ -8,11 +8,14 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
+
+	"holdfast/internal/offload"
 )
 
 // Program is one of the four tools.
@@ -21,6 +24,7 @@ type Program struct {
 	Usage       string // one line
 	Description string
 	Verbs       []*Verb
+	Offload     bool                              // run in a second process, which may hang in a filesystem without the first one
 	Refusal     Object                            // an empty one of the kind that Refuse makes, for the schema
 	Refuse      func(op string, err error) Object // nil: a plain refusal
 }
@@ -35,12 +39,14 @@ type Verb struct {
 	Verbs       []*Verb  // of a group; then Run is nil
 	Objects     []Object // one of each kind it prints, for the schema
 	Exports     []string // the variables of its --format sh; empty when it has none
+	Script      bool     // its --format sh is a script to review, of objects with a Script method
 	Takes       bool     // takes something that only its object tells of, and gives it back when that cannot be delivered
 	Lists       bool     // a reader that goes away early ends it quietly
 	Mutates     bool     // a signal ends its waiting, never its writing
 	RawOutput   bool     // standard output is given away: objects go to standard error
 	Command     bool     // takes a command after "--", and nothing before it
 	Failed      int      // the status of every refusal, 0 for its code's own
+	Lost        string   // of a verb that runs a command: what status 124 says was lost
 	Run         func(*Call) error
 }
 
@@ -48,6 +54,7 @@ type Verb struct {
 type Call struct {
 	Context context.Context // ended by a signal, for a verb that mutates
 	Args    []string
+	Words   []string // the whole command line after the program's name
 	printer
 	raw    bool
 	signal unix.Signal // by which the program is to end; 0 for none
@@ -110,6 +117,14 @@ type run struct {
 
 // Main runs the program and returns its exit status, unless a signal is to end the process.
 func (p *Program) Main(env Env) int {
+	if p.Offload {
+		quitAsEver()
+		return offload.Run(func() int { return p.main(env) })
+	}
+	return p.main(env)
+}
+
+func (p *Program) main(env Env) int {
 	r := &run{Program: p, env: env}
 	status := r.main()
 	if r.call.signal != 0 {
@@ -131,6 +146,9 @@ func (r *run) main() (status int) {
 		args, r.rest = args[:i], args[i+1:]
 	}
 	r.call.format = formatAsked(args)
+	if len(args) > 1 && args[1] == "--version" {
+		return r.version()
+	}
 	err := r.app().Run(args)
 	var help cli.ExitCoder
 	if errors.As(err, &help) && CodeOf(err) == "bug" {
@@ -202,6 +220,7 @@ func (r *run) app() *cli.App {
 		HideHelpCommand: true, HideVersion: true,
 		Writer: os.Stdout, ErrWriter: os.Stderr,
 		ExitErrHandler:        func(*cli.Context, error) {},
+		Flags:                 []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "show the version, and nothing else", DisableDefaultText: true}},
 		OnUsageError:          r.usageError(r.Name, &Verb{}),
 		Action:                r.missing(r.Name, r.Verbs),
 		CustomAppHelpTemplate: cli.AppHelpTemplate + "\n" + exitTable,
@@ -229,13 +248,25 @@ func (r *run) command(v *Verb, above string) *cli.Command {
 		return c
 	}
 	c.UsageText = strings.TrimSpace(full + " [FLAGS] " + v.Args)
-	c.CustomHelpTemplate = cli.CommandHelpTemplate + "\n" + exitTable
-	format := &formatValue{into: &r.format, exports: len(v.Exports) > 0}
+	c.CustomHelpTemplate = cli.CommandHelpTemplate + "\n" + v.exitTable()
+	format := &formatValue{into: &r.format, exports: len(v.Exports) > 0, script: v.Script}
 	if !v.RawOutput {
 		c.Flags = append(c.Flags, &cli.GenericFlag{Name: "format", Value: format, Usage: format.usage(), DefaultText: "text on a terminal, else json"})
 	}
 	c.Action = func(ctx *cli.Context) error { return r.act(v, op, full, ctx) }
 	return c
+}
+
+// exitTable is what the help says of the verb's exit statuses.
+func (v *Verb) exitTable() string {
+	if v.Command {
+		lost := ""
+		if v.Lost != "" {
+			lost = "   124  " + v.Lost + " was lost, and the command was ended\n"
+		}
+		return fmt.Sprintf(commandExitTable, lost)
+	}
+	return exitTable
 }
 
 func (r *run) act(v *Verb, op, full string, ctx *cli.Context) error {
@@ -262,9 +293,20 @@ func (r *run) act(v *Verb, op, full string, ctx *cli.Context) error {
 	if r.call.format = r.format; r.format == "" {
 		r.call.format = defaultFormat()
 	}
-	r.call.Args = args
+	r.call.Args, r.call.Words = args, r.env.Args[1:]
 	r.call.exports, r.call.takes = v.Exports, v.Takes
 	r.call.Context = context.Background()
+	switch {
+	case v.Command: // catches signals itself
+	case v.Mutates && !signal.Ignored(unix.SIGINT): // as well
+	default:
+		quitAsEver()
+	}
+	if v.Mutates || v.Command {
+		if err := needDescriptors(); err != nil {
+			return err
+		}
+	}
 	if v.Mutates {
 		stop := r.catch()
 		defer stop()
@@ -284,7 +326,7 @@ func (r *run) catch() (stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.call.Context = ctx
 	caught := make(chan os.Signal, 1)
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		if !signal.Ignored(s) {
 			signal.Notify(caught, s)
 		}
@@ -300,11 +342,45 @@ func (r *run) catch() (stop func()) {
 	}
 }
 
+// quitAsEver gives SIGQUIT the action that it has in other programs.
+func quitAsEver() {
+	if signal.Ignored(unix.SIGINT) {
+		signal.Ignore(unix.SIGQUIT) // shells set them together, and the Go runtime tells of SIGINT alone
+		return
+	}
+	defaultAction(unix.SIGQUIT) // the Go runtime's is to show its insides
+}
+
 func (r *run) usageError(full string, v *Verb) cli.OnUsageErrorFunc {
 	return func(_ *cli.Context, err error, _ bool) error {
 		r.call.op, r.call.raw, r.failed = opOf(full), v.RawOutput, v.Failed
-		return Usagef("%v; try '%s --help'", err, full)
+		return Usagef("%s; try '%s --help'", dashed(err.Error()), full)
 	}
+}
+
+// dashed is a message of the flag library with two dashes before a flag's name, as everybody writes them.
+func dashed(text string) string {
+	for _, before := range []string{"flag provided but not defined: ", "flag needs an argument: "} {
+		if name, ok := strings.CutPrefix(text, before+"-"); ok {
+			return before + twoDashes(name) + name
+		}
+	}
+	for _, before := range []string{"invalid value ", "invalid boolean value "} {
+		rest, ok := strings.CutPrefix(text, before)
+		if value, err := strconv.QuotedPrefix(rest); ok && err == nil {
+			how, said, _ := strings.Cut(rest[len(value):], "-")
+			return before + value + how + twoDashes(said) + said
+		}
+	}
+	return text
+}
+
+// twoDashes are the dashes of a flag whose name begins the text: one where the name is a letter.
+func twoDashes(text string) string {
+	if len(text) == 1 || len(text) > 1 && text[1] == ':' {
+		return "-"
+	}
+	return "--"
 }
 
 // missing is the action of a word that needs another word after it.

@@ -56,6 +56,7 @@ func TestLockFileIsSpoilt(t *testing.T) {
 			}
 			return unix.Mkfifo(s.lock, 0o644)
 		}, "not-regular", "named pipe"},
+		{"its directory is moved away", func(s *scene) error { return os.Rename(s.dir, s.dir+".away") }, "directory-moved", "does not lead"},
 		{"its directory is gone", func(s *scene) error { return os.RemoveAll(s.dir) }, "absent", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +21,7 @@ type Command struct {
 	Argv  []string
 	Env   []string
 	Files []*os.File // what it inherits from descriptor 3 on
+	Kept  []*os.File // what it inherits from descriptor 10 on, wherever there is room
 }
 
 // StartError says that the command never ran.
@@ -27,6 +29,8 @@ type StartError struct {
 	Name   string
 	Status int // 127 when there is no such program, 126 when it cannot be executed, 125 when it was not even tried
 	Err    error
+
+	hint string // what may be the matter, a clause
 }
 
 // ErrorCode is the stable code.
@@ -44,14 +48,31 @@ func (e *StartError) ErrorCode() string {
 func (e *StartError) Unwrap() error { return e.Err }
 
 func (e *StartError) Error() string {
-	switch e.Status {
-	case statusNotFound:
-		return e.Name + ": no such program"
-	case statusNotTried:
-		return "start " + e.Name + ": " + regfile.Errno(e.Err)
+	name := regfile.Printable(e.Name)
+	if name == "" {
+		name = "''"
 	}
-	return e.Name + " cannot be executed: " + e.Err.Error()
+	switch {
+	case e.Status == statusNotTried:
+		return "start " + name + ": " + regfile.Errno(e.Err)
+	case e.Status == statusNotFound && e.hint == noInterpreter:
+		return name + " cannot be executed: " + e.hint
+	}
+	text := name + ": no such program"
+	if e.Status == statusCannotExecute {
+		text = name + " cannot be executed: " + e.Err.Error()
+	}
+	if e.hint != "" {
+		text += "; " + e.hint
+	}
+	return text
 }
+
+const (
+	noInterpreter = "the interpreter that it names does not exist"
+	noPath        = "PATH is not set"
+	noMagic       = "if it is a script, has it a #! line?"
+)
 
 // The statuses of coreutils' timeout for a command that cannot be run.
 const (
@@ -80,11 +101,11 @@ type Child struct {
 func Start(c Command) (*Child, error) {
 	path, err := lookUp(c.Argv[0])
 	if err != nil {
-		return nil, startError(c.Argv[0], err)
+		return nil, startError(c.Argv[0], "", err)
 	}
 	child, err := launch(path, c)
 	if err != nil {
-		return nil, startError(c.Argv[0], err)
+		return nil, startError(c.Argv[0], path, err)
 	}
 	return child, nil
 }
@@ -126,16 +147,31 @@ func lookUp(name string) (string, error) {
 
 // startError tells by the system's error whose failure it is. That there is no process, no memory or no descriptor to be had
 // says nothing of the program.
-func startError(name string, err error) *StartError {
+// The path is that of the program, or empty when none was found.
+func startError(name, path string, err error) *StartError {
 	e := &StartError{Name: name, Status: statusCannotExecute, Err: err}
 	var no unix.Errno
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound):
 		e.Status = statusNotFound
+		e.hint = whyNotFound(name, path)
+	case errors.Is(err, unix.ENOEXEC):
+		e.hint = noMagic
 	case errors.As(err, &no) && slices.Contains([]unix.Errno{unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE}, no):
 		e.Status = statusNotTried
 	}
 	return e
+}
+
+// whyNotFound is why a program is not found that whoever named it may well have.
+func whyNotFound(name, path string) string {
+	if _, err := os.Stat(path); path != "" && err == nil {
+		return noInterpreter
+	}
+	if _, set := os.LookupEnv("PATH"); !set && !strings.Contains(name, "/") {
+		return noPath
+	}
+	return ""
 }
 
 // notTried is the error of a wrapper that has itself failed.
@@ -143,7 +179,18 @@ func notTried(name string, err error) *StartError {
 	return &StartError{Name: name, Status: statusNotTried, Err: err}
 }
 
+// firstKept is the first descriptor for what is only to be kept open: the ones below are those that scripts number themselves,
+// that LISTEN_FDS counts from, and that an inner wrapper gives out.
+const firstKept = 10
+
 func fork(path string, c Command) (int, error) {
+	for _, f := range c.Kept {
+		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD, firstKept) // which an exec does not close
+		if err != nil {
+			return 0, os.NewSyscallError("fcntl", err)
+		}
+		defer unix.Close(fd)
+	}
 	p, err := os.StartProcess(path, c.Argv, &os.ProcAttr{
 		Env:   c.Env,
 		Files: append([]*os.File{os.Stdin, os.Stdout, os.Stderr}, c.Files...),

@@ -163,7 +163,7 @@ func TestStartError(t *testing.T) {
 		{unix.EMFILE, 125, "io"},
 		{unix.ENFILE, 125, "io"},
 	} {
-		e := startError("x", fmt.Errorf("wrapped: %w", c.err))
+		e := startError("x", "", fmt.Errorf("wrapped: %w", c.err))
 		if e.Status != c.status || e.ErrorCode() != c.code {
 			t.Errorf("%v: %d %s, want %d %s", c.err, e.Status, e.ErrorCode(), c.status, c.code)
 		}

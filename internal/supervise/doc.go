@@ -26,5 +26,7 @@
 //     through the wrapper, which cannot tell it from a signal of its own. Only a hang-up is known for one.
 //   - On other systems than Linux, descendants are neither found nor counted: End reaches the child.
 //   - A signal that was ignored at the start stays ignored for SIGINT and SIGHUP, which the Go runtime tells; SIGQUIT goes
-//     with SIGINT, as shells set them together. Of others it is not known.
+//     with SIGINT, as shells set them together. For every other signal the runtime has put its own handler in the place of
+//     what it found before any code of this program runs, and tells nobody; so the command has the default action for
+//     them, SIGPIPE included, as a command of a shell has.
 package supervise

@@ -26,6 +26,7 @@ const noSignal = 125
 type Waiting struct {
 	child *Child
 	name  string
+	path  string
 	gate  *os.File
 	fault *os.File
 }
@@ -36,7 +37,7 @@ type Waiting struct {
 func StartWaiting(c Command, pidVariable string) (*Waiting, error) {
 	path, err := lookUp(c.Argv[0])
 	if err != nil {
-		return nil, startError(c.Argv[0], err)
+		return nil, startError(c.Argv[0], "", err)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -57,6 +58,7 @@ func StartWaiting(c Command, pidVariable string) (*Waiting, error) {
 		Argv:  append([]string{os.Args[0], pidVariable, path}, c.Argv...),
 		Env:   append(c.Env, trampolineVariable+"="+strconv.Itoa(len(c.Files))),
 		Files: append(slices.Clone(c.Files), gateOut, faultIn),
+		Kept:  c.Kept,
 	}
 	child, err := launch(self, jump)
 	if err != nil {
@@ -65,7 +67,7 @@ func StartWaiting(c Command, pidVariable string) (*Waiting, error) {
 		return nil, notTried(c.Argv[0], err)
 	}
 	child.waited = true
-	return &Waiting{child: child, name: c.Argv[0], gate: gateIn, fault: faultOut}, nil
+	return &Waiting{child: child, name: c.Argv[0], path: path, gate: gateIn, fault: faultOut}, nil
 }
 
 // PID is the pid that the command will have.
@@ -86,7 +88,7 @@ func (w *Waiting) Go() (*Child, error) {
 	if len(text) > 0 {
 		<-w.child.exited
 		n, _ := strconv.Atoi(string(text))
-		return nil, startError(w.name, unix.Errno(n))
+		return nil, startError(w.name, w.path, unix.Errno(n))
 	}
 	return w.child, nil
 }

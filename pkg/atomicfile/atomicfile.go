@@ -34,15 +34,12 @@ func Create(d *regfile.Dir, stage, target string, content []byte, mode uint32) e
 
 // CreateFrom is Create with a stage in another directory of the same filesystem.
 func CreateFrom(stages *regfile.Dir, stage string, d *regfile.Dir, target string, content []byte, mode uint32) error {
-	s, err := newStage(stages, stage, mode)
+	s, err := StageNew(stages, stage, content, mode)
 	if err != nil {
 		return err
 	}
-	defer s.discard()
-	if err := s.fill(content); err != nil {
-		return err
-	}
-	return s.publish(d, target)
+	defer s.Discard()
+	return s.Create(d, target)
 }
 
 // Replace puts content in the place of target, keeping the mode and owner that like records. A stage that was there
@@ -53,23 +50,63 @@ func Replace(d *regfile.Dir, stage, target string, content []byte, like regfile.
 
 // ReplaceFrom is Replace with a stage in another directory of the same filesystem.
 func ReplaceFrom(stages *regfile.Dir, stage string, d *regfile.Dir, target string, content []byte, like regfile.Stamp) error {
-	s, err := newStage(stages, stage, 0o600)
+	s, err := StageLike(stages, stage, content, like)
 	if err != nil {
 		return err
 	}
-	defer s.discard()
+	defer s.Discard()
+	return s.Replace(d, target)
+}
+
+// Staged is content that is durable under its staging name, and waits for its target's: so that of several files none is
+// published before all of them are written. Discard must be called.
+type Staged struct{ stage *stage }
+
+// StageNew stages the content of a new file, with mode under the umask.
+func StageNew(d *regfile.Dir, name string, content []byte, mode uint32) (*Staged, error) {
+	s, err := newStage(d, name, mode)
+	if err != nil {
+		return nil, err
+	}
+	return filled(s, content)
+}
+
+// StageLike stages what will replace a file, with the mode and owner that like records.
+func StageLike(d *regfile.Dir, name string, content []byte, like regfile.Stamp) (*Staged, error) {
+	s, err := newStage(d, name, 0o600)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.imitate(like); err != nil {
-		return err
+		s.discard()
+		return nil, err
 	}
+	return filled(s, content)
+}
+
+func filled(s *stage, content []byte) (*Staged, error) {
 	if err := s.fill(content); err != nil {
-		return err
+		s.discard()
+		return nil, err
 	}
-	if err := regfile.Retry(func() error { return unix.Renameat(stages.FD(), stage, d.FD(), target) }); err != nil {
+	return &Staged{s}, nil
+}
+
+// Create publishes the stage as target in d, of the same filesystem; target must not exist (fs.ErrExist).
+func (s *Staged) Create(d *regfile.Dir, target string) error { return s.stage.publish(d, target) }
+
+// Replace publishes the stage in the place of target in d, of the same filesystem.
+func (s *Staged) Replace(d *regfile.Dir, target string) error {
+	stages := s.stage.dir
+	if err := regfile.Retry(func() error { return unix.Renameat(stages.FD(), s.stage.name, d.FD(), target) }); err != nil {
 		return nameError("replace", d.Join(target), err)
 	}
-	s.published = true
+	s.stage.published = true
 	return nil
 }
+
+// Discard removes the stage unless it was published.
+func (s *Staged) Discard() { s.stage.discard() }
 
 // Remove unlinks target.
 func Remove(d *regfile.Dir, target string) error {

@@ -32,9 +32,21 @@ func (r Request) schema() int {
 type Admission struct {
 	Claim    *Claim   // as written
 	Replaced *Claim   // the row before; nil when there was none
-	Hold     *os.File // the locked hold file, when it was asked for
+	Hold     *os.File // the locked hold file for the command, when it was asked for
 	Ticket   string
 	Warnings []string // what went wrong after the success, sentences
+
+	own *os.File // the hold file with a lock of this process's own
+}
+
+// Close ends this process's part of the hold, if there is one. What the command has of it stays.
+func (a *Admission) Close() {
+	for _, f := range []**os.File{&a.Hold, &a.own} {
+		if *f != nil {
+			(*f).Close()
+			*f = nil
+		}
+	}
 }
 
 // Admit takes the session directory for an owner, by the table of Rows. The ticket is made first, so that whatever is killed
@@ -102,7 +114,7 @@ func (tx *transaction) admit(a *Admission, req Request, w write) error {
 // admitAs publishes the claim of a new owner, whose hold is taken first.
 func (tx *transaction) admitAs(a *Admission, req Request, prior recorded, c *Claim) (err error) {
 	if req.Hold {
-		if a.Hold, err = tx.takeHold(c); err != nil {
+		if a.Hold, a.own, err = tx.takeHold(c); err != nil {
 			return err
 		}
 	}
@@ -110,9 +122,8 @@ func (tx *transaction) admitAs(a *Admission, req Request, prior recorded, c *Cla
 	err = tx.publish(prior, c)
 	if tx.written != nil {
 		a.Claim, a.Replaced = c, prior.Claim
-	} else if a.Hold != nil {
-		a.Hold.Close()
-		a.Hold = nil
+	} else {
+		a.Close()
 	}
 	return err
 }
@@ -142,7 +153,7 @@ func incomplete(req Request, selected string) string {
 	switch {
 	case req.Ticket == "":
 		return "a ticket is needed: the file that will tell the owner's claim"
-	case !utf8.ValidString(req.Session) || strings.ContainsAny(req.Session, "/\x00\n") || req.Session == "." || req.Session == "..":
+	case !utf8.ValidString(req.Session) || strings.ContainsAny(req.Session, "/\x00") || req.Session == "." || req.Session == "..":
 		return "the session is no file name"
 	case req.Profile != "" && (!filepath.IsAbs(req.Profile) || filepath.Clean(req.Profile) != req.Profile || !utf8.ValidString(req.Profile)):
 		return "the profile is no absolute, clean path"

@@ -144,7 +144,10 @@ func (tx *transaction) record(line breakLine) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Append(file, text, st.Size, true)
+	if err := atomicfile.Append(file, text, st.Size, true); err != nil || st.Size > 0 {
+		return err
+	}
+	return tx.dir.Sync() // a new file's name is durable too
 }
 
 // BreakMismatch moves a claim that names another directory to NAME.broken-<8 hex digits>, and returns the path.

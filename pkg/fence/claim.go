@@ -3,9 +3,6 @@ package fence
 import (
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"holdfast/pkg/procid"
 	"holdfast/pkg/strictjson"
 )
@@ -137,15 +134,6 @@ type End struct {
 	Lease      Lease            `json:"lease"` // repeats the claim's
 	EnvCleanup string           `json:"envCleanup,omitzero"`
 	Cause      *strictjson.Text `json:"cause,omitzero"` // at most 512 UTF-16 units
-}
-
-// Encode returns the file's bytes: tab-indented JSON with a final newline, as the other implementation writes it.
-func (c *Claim) Encode() []byte {
-	b, err := json.Marshal(c, strictjson.EncodeOptions(), jsontext.WithIndent("\t"))
-	if err != nil {
-		panic(err) // nothing in a Claim can fail to encode
-	}
-	return append(b, '\n')
 }
 
 // timeLayout is RFC 3339 in UTC with milliseconds, as every time is written.

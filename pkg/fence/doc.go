@@ -31,6 +31,8 @@
 //   - No foreign lease is excluded: only the native lease's two names are looked at. A closed claim is the end receipt of a
 //     participating owner, not proof that nobody touched the directory since.
 //   - An owner that is paused between two marks goes on after it was broken; the fence stops nobody.
+//   - A process of a run that closes the hold's descriptor keeps nobody out once the wrapper is gone. One that unlocks it, as
+//     flock -u does, takes the lock from the whole run: it is over for others as soon as the wrapper is gone.
 //   - After a power cut the claim is a whole one, but may be the one before the last: the first claim of a directory is made
 //     durable by name, later ones are when the filesystem, or the owner's own sync, gets to it. Every owner of that time has
 //     ended with the power.

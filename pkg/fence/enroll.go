@@ -81,21 +81,32 @@ func (e Enrollment) decide(s standing) *Refusal {
 	return nil
 }
 
-// bind writes the record, then the location.
+// bind writes the record, then the location. Both are staged before either is published, so that what cannot be written, for
+// want of space or because something else has the name, changes neither.
 func (tx *transaction) bind(e Enrollment, c *Claim, incarnation string) error {
-	record, err := e.record(c)
+	r, err := e.record(c)
 	if err != nil {
 		return err
 	}
-	record.AttachIncarnation = incarnation
-	if err := put(e.Garden.recordPath(), record.Encode()); err != nil {
+	r.AttachIncarnation = incarnation
+	record, err := stage(e.Garden.recordPath(), r.Encode())
+	if err != nil {
 		return err
 	}
-	tx.iv.at("record")
-	return put(e.Garden.locationPath(), (&Location{
+	defer record.discard()
+	location, err := stage(e.Garden.locationPath(), (&Location{
 		SchemaVersion: 1, GardenID: e.Garden.ID, AttachIncarnation: incarnation, NativeDirectory: tx.resource,
 		OwnerPID: c.Owner.PID, OwnerStartKey: c.Owner.StartKey, WrittenAt: FormatTime(tx.opts.Now()),
 	}).encode())
+	if err != nil {
+		return err
+	}
+	defer location.discard()
+	if err := record.publish(); err != nil {
+		return err
+	}
+	tx.iv.at("record")
+	return location.publish()
 }
 
 // record is the citizen's record: as it is, when it agrees, or a new one.

@@ -35,6 +35,8 @@ type Hold struct {
 	Owner      procid.Identity // that its content names; zero when it names nobody
 	Generation string
 	Openers    []int // pids that have it open, as far as they can be seen; only of one that is held
+
+	stamp regfile.Stamp
 }
 
 // holdBody is the content of a hold file.
@@ -53,12 +55,14 @@ func (f *Fence) hold() (Hold, error) {
 		return Hold{}, err
 	}
 	defer file.Close()
-	h := Hold{State: HoldFree}
+	h := Hold{State: HoldFree, stamp: file.Stamp()}
 	switch err := regfile.Retry(func() error { return unix.Flock(file.FD(), unix.LOCK_SH|unix.LOCK_NB) }); {
 	case err == unix.EWOULDBLOCK:
-		h.State, h.Openers = HoldBusy, openers(file.Stamp())
+		h.State = HoldBusy
 	case err != nil:
 		h.State = HoldNoLocks
+	case byteLocked(file.FD()):
+		h.State = HoldBusy
 	}
 	if snap, err := file.Snapshot(holdLimit); err == nil && snap != nil {
 		var body holdBody
@@ -74,13 +78,46 @@ func (f *Fence) hold() (Hold, error) {
 func judged(v procid.Verdict, owner procid.Identity, h Hold, local bool) procid.Verdict {
 	switch {
 	case h.State == HoldBusy && v.Word == procid.Dead:
-		return procid.Verdict{Word: procid.Uncertain, Reason: "its own process is gone, but something of its run lives: the hold file is locked" + h.by()}
+		return procid.Verdict{Word: procid.Uncertain, Reason: runLives}
 	case h.State == HoldNoLocks && h.Owner != (procid.Identity{}) && v.Word == procid.Dead:
 		return procid.Verdict{Word: procid.Uncertain, Reason: "its own process is gone, but whether something of its run lives cannot be told: the filesystem has no locks"}
 	case h.State == HoldFree && h.Owner == owner && local && (v.Word == procid.Uncertain || v.Word == procid.OtherHost):
 		return procid.Verdict{Word: procid.Dead, Reason: "the hold of its run is free, so nothing of that run lives"}
 	}
 	return v
+}
+
+// What is said of a hold that is locked, before it is known by whom.
+const (
+	runLives     = "its own process is gone, but something of its run lives: the hold file is locked"
+	earlierLives = "something of an earlier run lives: the hold file is locked"
+)
+
+// find looks for the processes that have a locked hold file open, and completes what was said of it. That is a look at every
+// open file of the system, so it is done outside of transactions, for which others wait.
+func (h *Hold) find(said ...*string) {
+	if h.State != HoldBusy {
+		return
+	}
+	h.Openers = openers(h.stamp)
+	for _, text := range said {
+		if *text == runLives || *text == earlierLives {
+			*text += h.by()
+		}
+	}
+}
+
+// found completes a refusal that is about a hold.
+func found(err error) error {
+	var r *Refusal
+	if errors.As(err, &r) && r.Hold != nil {
+		said := []*string{&r.How}
+		if r.Verdict != nil {
+			said = append(said, &r.Verdict.Reason)
+		}
+		r.Hold.find(said...)
+	}
+	return err
 }
 
 // by names who has the hold file open.
@@ -98,26 +135,42 @@ func (h Hold) by() string {
 // takeHold locks the hold file, which is made when it is missing and never removed or replaced, and writes whose it is. The
 // file is for the command and all that it starts; closing it ends this process's part. A lock that stays with another is a
 // *Refusal of code owner-uncertain.
-func (tx *transaction) takeHold(c *Claim) (*os.File, error) {
+func (tx *transaction) takeHold(c *Claim) (hold, own *os.File, err error) {
 	if err := atomicfile.Ensure(tx.dir, HoldName, claimMode); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	file, err := tx.dir.OpenOwned(HoldName, unix.O_RDWR)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	locked, err := lockHold(file)
 	if err == nil && !locked {
-		h := Hold{State: HoldBusy, Openers: openers(file.Stamp())}
-		err = tx.located(&Refusal{Code: CodeOwnerUncertain, Hold: &h,
-			How: "something of an earlier run lives: the hold file is locked" + h.by()})
+		h := Hold{State: HoldBusy, stamp: file.Stamp()}
+		err = tx.located(&Refusal{Code: CodeOwnerUncertain, Hold: &h, How: earlierLives})
 	}
 	if err == nil {
 		err = rewrite(file, holdBody{Owner: c.Owner, Generation: c.Generation})
 	}
+	if err == nil {
+		own, err = tx.lockOwn()
+	}
 	if err != nil {
 		file.Close()
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(file.FD()), file.Path()), own, nil
+}
+
+// lockOwn opens the hold file once more, for this process alone, and locks a byte of it: what the command does to the lock that
+// it inherits, it cannot do to this one.
+func (tx *transaction) lockOwn() (*os.File, error) {
+	file, err := tx.dir.OpenOwned(HoldName, unix.O_RDWR)
+	if err != nil {
 		return nil, err
+	}
+	if err := lockByte(file.FD()); err != nil {
+		file.Close()
+		return nil, regfile.IOError("lock", file.Path(), err)
 	}
 	return os.NewFile(uintptr(file.FD()), file.Path()), nil
 }

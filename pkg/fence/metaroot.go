@@ -165,30 +165,61 @@ func (g Garden) openArmDir() (*regfile.Dir, error) {
 	return regfile.OpenDir(filepath.Join(g.MetaRoot, armLocksDir))
 }
 
-// put publishes a record or a location: made when it is missing, else replaced. The arm lock serializes it.
-func put(path string, content []byte) error {
+// staging is a record or a location that is written and waits for its name.
+type staging struct {
+	dir    *regfile.Dir
+	staged *atomicfile.Staged
+	name   string
+	fresh  bool // nothing has the name
+}
+
+// stage writes a record or a location under a temporary name; the arm lock serializes it. publish gives it its name, and
+// discard, which must be called, takes it away again unless it has it.
+func stage(path string, content []byte) (*staging, error) {
 	if err := atomicfile.Mkdir(filepath.Dir(path)); err != nil {
-		return err
+		return nil, err
 	}
 	dir, err := regfile.OpenDir(filepath.Dir(path))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer dir.Close()
-	name := filepath.Base(path)
-	st, err := dir.Lstat(name)
+	s := &staging{dir: dir, name: filepath.Base(path)}
+	if err := s.write(content); err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *staging) write(content []byte) error {
+	temp := stageName(s.name, os.Getpid())
+	st, err := s.dir.Lstat(s.name)
 	switch {
 	case regfile.IsAbsent(err):
-		if err := atomicfile.Create(dir, stageName(name, os.Getpid()), name, content, metaMode); err != nil {
-			return err
-		}
-		return dir.Sync()
+		s.fresh = true
+		s.staged, err = atomicfile.StageNew(s.dir, temp, content, metaMode)
 	case err != nil:
-		return err
 	case st.Kind != regfile.Regular:
-		return &regfile.Error{Code: regfile.CodeNotRegular, Path: path, Kind: st.Kind, Stamp: &st}
+		err = &regfile.Error{Code: regfile.CodeNotRegular, Path: s.dir.Join(s.name), Kind: st.Kind, Stamp: &st}
+	default:
+		s.staged, err = atomicfile.StageLike(s.dir, temp, content, st)
 	}
-	return atomicfile.Replace(dir, stageName(name, os.Getpid()), name, content, st)
+	return err
+}
+
+func (s *staging) publish() error {
+	if !s.fresh {
+		return s.staged.Replace(s.dir, s.name)
+	}
+	if err := s.staged.Create(s.dir, s.name); err != nil {
+		return err
+	}
+	return s.dir.Sync()
+}
+
+func (s *staging) discard() {
+	s.staged.Discard()
+	s.dir.Close()
 }
 
 // get reads a record or a location; nil when it is missing. Errors are *regfile.Error.

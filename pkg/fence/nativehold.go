@@ -136,9 +136,7 @@ func (h *NativeHold) touchFirst(path string) error {
 // touch sets the mtime to now and remembers what the filesystem made of it.
 func (l *heldLease) touch() error {
 	now := unix.NsecToTimespec(time.Now().Truncate(time.Millisecond).UnixNano())
-	err := regfile.Retry(func() error {
-		return unix.UtimesNanoAt(unix.AT_FDCWD, l.path, []unix.Timespec{now, now}, unix.AT_SYMLINK_NOFOLLOW)
-	})
+	err := l.touchSame(now)
 	if err != nil {
 		return regfile.IOError("touch", l.path, err)
 	}
@@ -151,6 +149,24 @@ func (l *heldLease) touch() error {
 	}
 	l.stamp = st
 	return nil
+}
+
+// touchSame touches the directory that this process has the lease by, and no other that may have taken its name meanwhile.
+func (l *heldLease) touchSame(now unix.Timespec) error {
+	var fd int
+	err := regfile.Retry(func() (err error) {
+		fd, err = unix.Open(l.path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || uint64(st.Dev) != l.stamp.Dev || st.Ino != l.stamp.Ino {
+		return err // the caller sees that it is another
+	}
+	return unix.Futimes(fd, []unix.Timeval{unix.NsecToTimeval(now.Nano()), unix.NsecToTimeval(now.Nano())})
 }
 
 // LeaseLostError says that a native lease is no longer this process's.

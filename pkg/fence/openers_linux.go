@@ -36,7 +36,7 @@ func openers(hold regfile.Stamp) []int {
 // hasLock reports whether an fdinfo lists a flock of that inode.
 func hasLock(info string, ino uint64) bool {
 	for line := range strings.Lines(info) {
-		if strings.HasPrefix(line, "lock:") && strings.Contains(line, " FLOCK ") && strings.Contains(line, fmt.Sprintf(":%d ", ino)) {
+		if strings.HasPrefix(line, "lock:") && (strings.Contains(line, " FLOCK ") || strings.Contains(line, " OFDLCK ")) && strings.Contains(line, fmt.Sprintf(":%d ", ino)) {
 			return true
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"holdfast/pkg/procid"
 	"holdfast/pkg/regfile"
 )
@@ -81,32 +83,27 @@ func openLocated(l *Location, opts Options) (*Fence, error) {
 
 // reserve looks at the donor's selection and decides.
 func (tx *transaction) reserve(req Reserve, b binding, s situation) (*Claim, *Refusal, error) {
-	in := reserving{situation: s, binding: b, self: req.Owner}
+	in := reserving{situation: s, binding: b}
 	if s.Claim != nil {
 		donor := donorOf(s.Claim)
-		var err error
-		if in.donorResolves, err = resolves(donor.Selected.Directory); err != nil {
-			return nil, nil, err
-		}
-		leases, err := nativeLeases(donor.Selected.Directory, tx.resource)
-		if err != nil {
-			return nil, nil, err
-		}
-		in.Lease = len(leases) > 0
 		in.sameHost = sameHost(donor.Owner, req.Owner)
+		in.donorResolves, in.resolveErr = resolves(donor.Selected.Directory)
+		var leases []NativeLease
+		leases, in.leaseErr = nativeLeases(donor.Selected.Directory, tx.resource)
+		in.Lease = len(leases) > 0
 	}
-	c, refusal := in.decide(req, tx.write())
-	return c, refusal, nil
+	return in.decide(req, tx.write())
 }
 
 // resolves is a directory's real path; empty when it does not resolve to a directory.
 func resolves(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", regfile.IOError("resolve", path, bare(err))
+	var no unix.Errno
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), err != nil && !errors.As(err, &no):
+		return "", nil // what names no errno has too many links
+	case err != nil:
+		return "", regfile.IOError("resolve", path, no)
 	}
 	st, err := os.Stat(real)
 	if err != nil || !st.IsDir() {
@@ -136,23 +133,32 @@ func donorOf(c *Claim) Donor {
 type reserving struct {
 	situation
 	binding
-	self          procid.Identity
 	sameHost      bool   // the donor's host is this one
 	donorResolves string // the real path of the donor's selection; empty when it has none
+	resolveErr    error  // a *regfile.Error; it counts where the order comes to what was looked up
+	leaseErr      error
 }
 
-// decide answers in the order that the protocol gives.
-func (in reserving) decide(req Reserve, w write) (*Claim, *Refusal) {
+// decide answers in the order that the protocol gives. The error is a *regfile.Error.
+func (in reserving) decide(req Reserve, w write) (*Claim, *Refusal, error) {
 	if r := in.holder(); r != nil {
-		return nil, r
+		return nil, r, nil
 	}
 	donor := donorOf(in.Claim)
 	if r := in.donor(donor); r != nil {
-		return nil, r
+		return nil, r, nil
+	}
+	switch {
+	case in.resolveErr != nil:
+		return nil, nil, in.resolveErr
+	case in.donorResolves != in.Resource:
+		return nil, &Refusal{Code: CodeAliasMoved, Claim: in.Claim, How: donor.Selected.Directory + " does not lead to " + in.Resource + " any more"}, nil
+	case in.leaseErr != nil:
+		return nil, nil, in.leaseErr
 	}
 	native, code := in.native()
 	if code != "" {
-		return nil, refuse(code, in.Claim, nil)
+		return nil, refuse(code, in.Claim, nil), nil
 	}
 	c := &Claim{
 		SchemaVersion: SchemaPlain, Resource: in.Resource, Selected: donor.Selected, State: Reserved, Owner: req.Owner,
@@ -168,7 +174,7 @@ func (in reserving) decide(req Reserve, w write) (*Claim, *Refusal) {
 	if in.Claim.State != Closed {
 		c.ReclaimedFrom = in.Claim.reclaimed()
 	}
-	return c, c.writable()
+	return c, c.writable(), nil
 }
 
 // holder refuses while the claim is not there to be reserved.
@@ -214,8 +220,6 @@ func (in reserving) donor(d Donor) *Refusal {
 		return no(CodeProfileUnattributed, "its claim is of schema 1, which names no profile")
 	case in.Claim.SchemaVersion == SchemaDurable && layout(d.Selected.Profile, in.Record.CWD, d.Selected.N) != d.Selected.Directory:
 		return no(CodeLayoutMismatch, "the profile keeps the sessions of "+in.Record.CWD+" elsewhere: "+layout(d.Selected.Profile, in.Record.CWD, d.Selected.N))
-	case in.donorResolves != in.Resource:
-		return no(CodeAliasMoved, d.Selected.Directory+" does not lead to "+in.Resource+" any more")
 	}
 	return nil
 }

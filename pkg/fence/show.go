@@ -35,6 +35,7 @@ func (f *Fence) Show() (*Status, error) {
 	if s.Claim != nil {
 		f.settleStatus(s)
 	}
+	s.Hold.find(&s.Verdict.Reason)
 	s.Temps, err = f.temps()
 	return s, err
 }

@@ -105,6 +105,7 @@ func (w *walk) session(dir *regfile.Dir, path string, entries []fs.DirEntry, sib
 	if s.Claim != nil {
 		f.settleStatus(s)
 	}
+	s.Hold.find(&s.Verdict.Reason)
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), tempPrefix) {
 			s.Temps = append(s.Temps, e.Name())

@@ -37,7 +37,7 @@ func (f *Fence) transact(ctx context.Context, op string, do func(*transaction) e
 	if leaveErr := held.Leave(); leaveErr != nil {
 		return f.located(&Refusal{Code: CodeTxReleaseFailed, Path: f.dir.Join(TxName), Written: tx.written, Err: errors.Join(leaveErr, err)})
 	}
-	return err
+	return found(err)
 }
 
 func (f *Fence) txRefused(err error) error {

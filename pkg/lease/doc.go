@@ -37,7 +37,8 @@
 //   - Another program's members of a lease file survive a renewal, at their places.
 //   - A Keeper reports a loss no later than a grace before the lease ends, whatever disk or claim its renewal waits for.
 //     The lease ends when the wall clock reaches its expiry, or the boot clock the moment before the renewal plus the
-//     duration, whichever is first. A lease that has vanished is never made again, and an expired one never renewed.
+//     duration, whichever is first. A lease that has vanished is never made again, and an expired one never renewed. That the
+//     path leads to another directory by now is a loss like these: others cannot see the lease any more.
 //
 // # Not guaranteed
 //

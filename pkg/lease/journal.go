@@ -209,6 +209,7 @@ func (s *Store) note(e *Entry) error { return s.record(e, nil) }
 // record appends one line, after choose, if there is one, has seen the highest number so far. A journal that is absent is
 // created whole.
 func (s *Store) record(e *Entry, choose func(highest uint64) error) error {
+	again := s.wrote.Swap(true) // a command's Store writes one line, and need not remember it
 	f, err := s.openJournal()
 	if err == nil && f != nil && f.Stamp().Size > s.iv.compactAbove {
 		f.Close()
@@ -245,7 +246,7 @@ func (s *Store) record(e *Entry, choose func(highest uint64) error) error {
 	if err := atomicfile.Append(f, line, end.size, numbered); err != nil {
 		return err
 	}
-	if numbered || end.known {
+	if again && (numbered || end.known) {
 		s.remember(f, line, end.size, max(end.highest, e.Fence))
 	}
 	return nil

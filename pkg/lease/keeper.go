@@ -280,7 +280,7 @@ func (k *Keeper) renewOnce() bool {
 }
 
 // examine reads the lease. Another holder, an expired, absent or corrupt lease, or something that is no lease file at all,
-// is a loss; a file that cannot be read at the moment is not.
+// is a loss, and so is a lease in a directory that has been moved away; a file that cannot be read at the moment is not.
 func (k *Keeper) examine() *Loss {
 	o, now, err := k.store.observe()
 	if err != nil {
@@ -291,6 +291,9 @@ func (k *Keeper) examine() *Loss {
 	}
 	if refusal := holds(o, k.Lease().HolderID, now); refusal != nil {
 		return &Loss{Cause: refusal.Code, Err: k.store.located(refusal)}
+	}
+	if err := k.store.CheckPath(); err != nil {
+		return &Loss{Cause: codeIn(err), Err: err}
 	}
 	return nil
 }

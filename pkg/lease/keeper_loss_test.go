@@ -30,6 +30,16 @@ var sabotages = []sabotage{
 	{"gone", func(k *kept) { k.must(os.Remove(k.path)) }, CodeAbsent, "does not exist"},
 	{"moved away", func(k *kept) { k.must(os.Rename(k.path, k.path+".away")) }, CodeAbsent, "does not exist"},
 	{"the directory is gone", func(k *kept) { k.must(os.RemoveAll(filepath.Dir(k.path))) }, CodeAbsent, "does not exist"},
+	{"the directory is moved away", func(k *kept) { k.moveAway() }, CodeDirectoryMoved, "does not lead"},
+	{"the directory is another", func(k *kept) { k.moveAway(); k.must(os.Mkdir(k.state(), 0o755)) }, CodeDirectoryMoved, "does not lead"},
+	{"the directory is a link to another", func(k *kept) {
+		k.moveAway()
+		k.must(os.Symlink(os.TempDir(), k.state()))
+	}, CodeDirectoryMoved, "does not lead"},
+	{"the directory's path leads nowhere", func(k *kept) {
+		k.moveAway()
+		k.must(os.WriteFile(k.state(), nil, 0o644))
+	}, CodeDirectoryMoved, "does not lead"},
 	{"expired, by an edit", func(k *kept) { k.edit(func(l *Lease) { l.ExpiresAt = k.Now() }) }, CodeExpired, "expired"},
 	{"empty", func(k *kept) { k.put(nil) }, CodeCorrupt, ""},
 	{"cut", func(k *kept) { k.must(os.Truncate(k.path, 40)) }, CodeCorrupt, ""},
@@ -46,6 +56,30 @@ var sabotages = []sabotage{
 	}, regfile.CodeNotRegular, "link"},
 	{"a link to nothing", becomes(func(path string) error { return os.Symlink("nowhere", path) }), regfile.CodeNotRegular, "link"},
 	{"too large", func(k *kept) { k.must(os.Truncate(k.path, regfile.DefaultLimit+1)) }, regfile.CodeTooLarge, ""},
+}
+
+// state is the lease's directory.
+func (k *kept) state() string { return filepath.Dir(k.path) }
+
+// moveAway renames the directory; the lease in it stays as it is.
+func (k *kept) moveAway() {
+	k.Helper()
+	away := k.state() + ".away"
+	k.must(os.Rename(k.state(), away))
+	k.Cleanup(func() { os.RemoveAll(away) })
+}
+
+// A directory that is moved and reached by its old path all the same, through a link, has not moved for anybody.
+func TestDirectoryThatIsStillFoundIsNoLoss(t *testing.T) {
+	keeping(t, DefaultDuration, 10*time.Second, func(k *kept) {
+		k.moveAway()
+		k.must(os.Symlink(k.state()+".away", k.state()))
+		k.until(10 * time.Minute)
+		k.notLost()
+		if len(k.named("renewed")) == 0 {
+			t.Error("the lease was not renewed meanwhile")
+		}
+	})
 }
 
 func becomes(make func(path string) error) func(k *kept) {
@@ -134,7 +168,7 @@ func TestLossInTheMidstOfARenewal(t *testing.T) {
 func listed(t *testing.T, path string) string {
 	t.Helper()
 	info, err := os.Lstat(path)
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return "nothing"
 	}
 	if err != nil {

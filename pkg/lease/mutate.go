@@ -88,6 +88,11 @@ func (m *mutation) inside() (*Outcome, error) {
 	if err := m.checkTargets(c); err != nil {
 		return nil, err
 	}
+	free, err := m.reserve(c)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
 	if c.numbered() {
 		if err := m.takeNumber(c, now); err != nil {
 			return nil, err
@@ -101,6 +106,7 @@ func (m *mutation) inside() (*Outcome, error) {
 	content := c.content()
 	applyErr := m.apply(c, content)
 	m.iv.at("applied")
+	free()
 	if err := m.confirm(c, content, applyErr); err != nil {
 		return nil, err
 	}
@@ -183,6 +189,16 @@ func (m *mutation) checkTargets(c change) error {
 		return &regfile.Error{Code: regfile.CodeNotRegular, Path: m.dir.Join(m.journalName()), Kind: st.Kind, Stamp: &st}
 	}
 	return nil
+}
+
+// reserve takes the descriptors that reading back needs, before anything is written: without them a lease would be published
+// that nobody is told of. Where there is a lease already it has just been read, with as many.
+func (m *mutation) reserve(c change) (free func(), err error) {
+	if c.prior != nil {
+		return func() {}, nil
+	}
+	const handleAndFile = 2
+	return m.dir.Reserve(handleAndFile)
 }
 
 func (m *mutation) takeNumber(c change, now time.Time) error {

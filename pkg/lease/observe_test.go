@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,6 +171,46 @@ func TestObserveWaitsOnlyForAnExpiredLease(t *testing.T) {
 			want := map[string]string{"absent": "", "held": CodeHeld}[name]
 			equal(t, name, errCode(err), want)
 			equal(t, name+": the time waited", time.Since(start), 0)
+		})
+	}
+}
+
+// A directory that is moved away while its lease is watched, or waited for, takes the answer with it: what would be taken then
+// is a lease that nobody else sees.
+func TestWaitEndsWhenTheDirectoryIsMoved(t *testing.T) {
+	for name, wait := range map[string]func(ctx context.Context, s *Store) error{
+		"acquire": func(ctx context.Context, s *Store) error {
+			_, err := s.AcquireWaiting(ctx, AcquireRequest{}, time.Minute, nil)
+			return err
+		},
+		"observe": func(ctx context.Context, s *Store) error {
+			_, err := s.Acquire(ctx, AcquireRequest{TakeOver: true, Observe: true})
+			return err
+		},
+		"wait":  func(ctx context.Context, s *Store) error { return s.Await(ctx, UntilFree, time.Minute, nil) },
+		"watch": func(ctx context.Context, s *Store) error { return s.Watch(ctx, func() error { return nil }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			l := planted("holder", t0.Add(time.Hour))
+			if name == "observe" {
+				l = planted("holder", t0.Add(-time.Hour))
+				l.Duration = 1
+			}
+			r.plant(l.Encode())
+			p := r.player("a")
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			defer cancel()
+			over := make(chan error, 1)
+			go func() { over <- wait(ctx, p.Store) }()
+			time.Sleep(100 * time.Millisecond)
+			if err := os.Rename(r.dir, r.dir+".away"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Mkdir(r.dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			refused(t, <-over, CodeDirectoryMoved)
 		})
 	}
 }

@@ -24,6 +24,7 @@ const (
 	CodeChanged             = "changed"
 	CodeCorrupt             = "corrupt"
 	CodeJournalCorrupt      = "journal-corrupt"
+	CodeDirectoryMoved      = "directory-moved"
 	CodeClaimTimeout        = "claim-timeout"
 	CodeClaimLost           = "claim-lost"
 	CodeFingerprintMismatch = "fingerprint-mismatch"
@@ -76,7 +77,7 @@ func (r *Refusal) Error() string {
 		return fmt.Sprintf("%s expires in %s, sooner than the %s asked for", path, span(r.Lease.ExpiresAt.Sub(r.now)),
 			span(r.MinRemaining))
 	case CodeWaitTimeout:
-		return fmt.Sprintf("waited %s for %s: %s", span(r.Waited), path, r.situation())
+		return fmt.Sprintf("waited %s in vain: %v", span(r.Waited), r.found())
 	case CodeDurationOutOfRange:
 		return fmt.Sprintf("%s: a lease of %s seconds that expires at %s cannot be renewed on its recorded term", path,
 			plainNumber(r.Lease.Duration), FormatTime(r.Lease.ExpiresAt))
@@ -94,6 +95,8 @@ func (r *Refusal) aboutFiles(path string) string {
 		return text
 	case CodeCorrupt, CodeJournalCorrupt:
 		return fmt.Sprintf("%s is corrupt (%s): it %v; inspect it manually, it is never overwritten", path, r.Fault, r.Err)
+	case CodeDirectoryMoved:
+		return fmt.Sprintf("%s does not lead to the directory of this lease any more, so nobody else finds it there", path)
 	case CodeFenceExhausted:
 		return fmt.Sprintf("%s: the fence token has reached 2^53-1 and cannot grow", path)
 	case CodeFingerprintMismatch:
@@ -106,6 +109,18 @@ func (r *Refusal) aboutFiles(path string) string {
 		return fmt.Sprintf("the claim of %s was cleared by force meanwhile; %s", path, r.How)
 	}
 	return fmt.Sprintf("%s: %v", path, r.Err)
+}
+
+// found is the refusal that says what the lease is.
+func (r *Refusal) found() *Refusal {
+	is := &Refusal{Code: CodeHeld, Path: r.Path, Lease: r.Lease, now: r.now}
+	switch {
+	case r.Lease == nil:
+		is.Code = CodeAbsent
+	case r.Lease.Expired(r.now):
+		is.Code = CodeExpired
+	}
+	return is
 }
 
 // situation is what the lease looked like when the claim could not be had.

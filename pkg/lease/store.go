@@ -24,6 +24,7 @@ type Options struct {
 	Boottime     func() time.Duration             // a clock that counts suspended time; default CLOCK_BOOTTIME
 	NewID        func() string                    // UUIDs; default random ones
 	Self         func() (procid.Identity, error)  // default procid.Self
+	KnownAs      string                           // the path by which others find the lease file; default that of Open
 	AllowMissing bool                             // a directory that does not exist reads as no lease
 	Observing    func(l *Lease, of time.Duration) // told when an observation begins
 	Entering     func(e Entering)                 // told again and again while a mutation waits for the claim
@@ -60,6 +61,7 @@ type Store struct {
 	iv   intervals
 
 	journal atomic.Pointer[known]
+	wrote   atomic.Bool // a line of the journal, or has tried to
 }
 
 // Open opens the directory of the lease file at path. Nothing is created. Errors are *regfile.Error, of code
@@ -67,6 +69,9 @@ type Store struct {
 func Open(path string, opts Options) (*Store, error) {
 	s := &Store{path: path, name: filepath.Base(path), opts: opts, iv: defaultIntervals()}
 	s.opts.setDefaults()
+	if s.opts.KnownAs == "" {
+		s.opts.KnownAs = path
+	}
 	dir, err := regfile.OpenDir(filepath.Dir(path))
 	if err != nil {
 		if opts.AllowMissing && regfile.IsAbsent(err) {
@@ -183,6 +188,19 @@ func (s *Store) Verify(c Check) (*Lease, error) {
 		return nil, err
 	}
 	return o.Lease, s.located(c.decide(o, now))
+}
+
+// CheckPath fails, with a *Refusal of code directory-moved, when the path that others know leads to another directory than the
+// one that was opened, or to none: nobody else sees then what is done here. A path that may not be looked at proves nothing.
+func (s *Store) CheckPath() error {
+	if s.dir == nil {
+		return nil
+	}
+	known := filepath.Dir(s.opts.KnownAs)
+	if here, err := s.dir.IsAt(known); here || err != nil {
+		return nil
+	}
+	return &Refusal{Code: CodeDirectoryMoved, Path: known}
 }
 
 var errNoDirectory = errors.New("the directory of the lease does not exist")

@@ -36,6 +36,9 @@ func (s *Store) Acquire(ctx context.Context, req AcquireRequest) (*Outcome, erro
 		if err := s.watch(ctx, o); err != nil {
 			return nil, err
 		}
+		if err := s.CheckPath(); err != nil {
+			return nil, err
+		}
 	}
 	return s.mutate(ctx, "acquire", o, t.decide)
 }

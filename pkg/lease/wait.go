@@ -39,7 +39,7 @@ func (c Condition) met(o Observed, now time.Time) bool {
 const longestPoll = time.Second
 
 // Await waits until the condition is met, at most for timeout when that is positive. waiting, which may be nil, is told of
-// each look in vain. Errors: a *Refusal of code wait-timeout, those of reading, ctx's.
+// each look in vain. Errors: a *Refusal of code wait-timeout or directory-moved, those of reading, ctx's.
 func (s *Store) Await(ctx context.Context, c Condition, timeout time.Duration, waiting func(l *Lease)) error {
 	w := s.newWait(timeout, waiting)
 	defer w.close()
@@ -78,7 +78,7 @@ func (s *Store) AcquireWaiting(ctx context.Context, req AcquireRequest, most tim
 }
 
 // Watch calls look at once, and again whenever the lease may have changed, at most a second apart, until ctx ends or look
-// fails. It follows a directory that is removed and made again.
+// fails. It follows a directory that is removed and made again; one that is moved away ends it.
 func (s *Store) Watch(ctx context.Context, look func() error) error {
 	w := s.newWait(0, nil)
 	defer w.close()
@@ -144,12 +144,13 @@ func (w *waiting) wait(ctx context.Context, l *Lease, now time.Time) error {
 	if w.store.follow() {
 		w.close()
 		w.watchDirectory()
+		return nil
 	}
-	return nil
+	return w.store.CheckPath()
 }
 
 // follow gives up the directory when it has been removed, opens the one at the path when it has none, and reports whether that
-// has changed anything. One that was only renamed is kept: what is at its path then may be anybody's.
+// has changed anything. One that was only renamed is not given up for what is at its path then, which may be anybody's.
 func (s *Store) follow() bool {
 	had := s.dir != nil
 	if had && !removed(s.dir) {

@@ -126,7 +126,7 @@ func boottimeOffset() (uint64, error) {
 	if own != children {
 		return 0, errors.New("the time namespace is not the one whose offsets can be read")
 	}
-	b, err := os.ReadFile("/proc/self/timens_offsets")
+	b, err := readProc("/proc/self/timens_offsets")
 	if err != nil {
 		return 0, err
 	}
@@ -158,7 +158,7 @@ func bootID() string {
 	if unix.Stat(dir, &kernel) != nil || unix.Stat(file, &id) != nil || kernel.Dev != id.Dev || isMountPoint(file) {
 		return weakBoot
 	}
-	b, err := os.ReadFile(file)
+	b, err := readProc(file)
 	text := strings.TrimSuffix(string(b), "\n")
 	if err != nil || !isUUID(text) {
 		return weakBoot
@@ -193,7 +193,7 @@ type stat struct {
 func (s stat) zombie() bool { return (s.state == 'Z' || s.state == 'X') && s.threads <= 1 }
 
 func readStat(pid string) (stat, error) {
-	b, err := os.ReadFile("/proc/" + pid + "/stat")
+	b, err := readProc("/proc/" + pid + "/stat")
 	if err != nil {
 		return stat{}, err
 	}
@@ -344,7 +344,7 @@ func leader(pid string) (int, error) {
 
 // statusNumbers are the numbers, at least one, on a line of /proc/PID/status.
 func statusNumbers(pid, name string) ([]int, error) {
-	b, err := os.ReadFile("/proc/" + pid + "/status")
+	b, err := readProc("/proc/" + pid + "/status")
 	if err != nil {
 		return nil, err
 	}

@@ -107,7 +107,7 @@ func TestWithAnOffsetOfNanosecondsNobodyIsAnOwner(t *testing.T) {
 // A supervisor may record a process that runs in a namespace below its own.
 func TestAnOwnerRecordedFromOutsideItsNamespace(t *testing.T) {
 	needInitialNamespace(t)
-	id, process := begin(t, contained("foster", "self"))
+	id, process := begin(t, contained("foster", "proc", "self"))
 	wordIs(t, Judge(id, false), Live)
 	other := id
 	other.PID++

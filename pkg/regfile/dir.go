@@ -14,7 +14,9 @@ import (
 type Dir struct {
 	fd     int
 	path   string
-	prefix string      // of its entries' paths
+	prefix string // of its entries' paths
+	dev    uint64
+	ino    uint64
 	shared bool        // world-writable and sticky, as /tmp is
 	noProc bool        // take the path that needs no /proc; for tests
 	proven atomic.Bool // /proc has led back to a handle once
@@ -76,7 +78,7 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 func newDir(fd int, path string, st Stamp) *Dir {
 	const sticky = unix.S_ISVTX | unix.S_IWOTH
 	entry := filepath.Join(path, "x")
-	return &Dir{fd: fd, path: path, prefix: entry[:len(entry)-1], shared: st.Mode&sticky == sticky}
+	return &Dir{fd: fd, path: path, prefix: entry[:len(entry)-1], dev: st.Dev, ino: st.Ino, shared: st.Mode&sticky == sticky}
 }
 
 // Close releases the descriptor.
@@ -87,6 +89,41 @@ func (d *Dir) FD() int { return d.fd }
 
 // Path is the path the directory was opened by.
 func (d *Dir) Path() string { return d.path }
+
+// Reserve takes n descriptors, so that they are there when free has given them back, which may be called twice. It is for work
+// that must not run out of them halfway. The error's code is CodeIO.
+func (d *Dir) Reserve(n int) (free func(), err error) {
+	var taken []int
+	free = func() {
+		for _, fd := range taken {
+			unix.Close(fd)
+		}
+		taken = nil
+	}
+	for range n {
+		fd, err := unix.FcntlInt(uintptr(d.fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			free()
+			return nil, IOError("open", d.path, err)
+		}
+		taken = append(taken, fd)
+	}
+	return free, nil
+}
+
+// IsAt reports whether path leads to this very directory now. It takes one stat, of which the error is the errno; that nothing
+// is there is none.
+func (d *Dir) IsAt(path string) (bool, error) {
+	var st unix.Stat_t
+	switch err := Retry(func() error { return unix.Stat(path, &st) }); {
+	case err == nil:
+		return uint64(st.Dev) == d.dev && st.Ino == d.ino, nil
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
+		return false, nil
+	default:
+		return false, err
+	}
+}
 
 // Join returns the path of name, for messages.
 func (d *Dir) Join(name string) string { return d.prefix + name }

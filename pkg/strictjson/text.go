@@ -82,6 +82,9 @@ func (t Text) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return enc.WriteValue(quote(string(t)))
 }
 
+// AppendText appends a text as MarshalJSONTo writes it.
+func AppendText(b []byte, t Text) []byte { return append(b, quote(string(t))...) }
+
 // EncodeOptions are what a Marshal of values with Text in them needs, to keep lone surrogates.
 func EncodeOptions() json.Options {
 	return json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))

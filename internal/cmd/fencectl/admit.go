@@ -73,6 +73,8 @@ func (o *admitOptions) request(owner procid.Identity) (fence.Request, error) {
 
 func (s *session) admit(c *clikit.Call, o admitOptions) error {
 	switch {
+	case o.dir == "":
+		return clikit.Usagef("which session directory? give --dir DIR")
 	case o.ownerPID == 0:
 		return clikit.Usagef("who is the owner? give --owner-pid PID; in a shell script that is $$")
 	case o.ticket == "":

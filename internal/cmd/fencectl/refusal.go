@@ -3,6 +3,7 @@ package fencectl
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"holdfast/internal/claimview"
@@ -164,14 +165,14 @@ func (s *session) fileRemedy(r *refusal) string {
 	case procid.CodeOwnerPIDImplausible:
 		return "give the pid of the process that will own the session; in a shell script that is $$"
 	case regfile.CodeNotRegular:
-		return "mv -n -- " + clikit.Quote(r.Path) + " " + clikit.Quote(r.Path+".aside")
+		return s.moveAside(r)
 	case regfile.CodeForeignOwner:
 		return "none is safe: keep sessions in a directory of your own"
 	case regfile.CodeDirectoryInvalid:
 		if r.Errno == "ENOENT" {
 			return "mkdir -p -- " + clikit.Quote(r.Path)
 		}
-		return "ls -ld -- " + clikit.Quote(r.Path)
+		return clikit.ListModes(filepath.Dir(r.Path), r.Path)
 	case regfile.CodeMountPoint:
 		return "none is safe: mount the directory instead of the file"
 	case regfile.CodeUnstable, regfile.CodeBusy:
@@ -179,14 +180,28 @@ func (s *session) fileRemedy(r *refusal) string {
 	}
 	switch r.Errno {
 	case "ENOSPC", "EDQUOT":
-		return fmt.Sprintf("df -h -- %[1]s; df -i -- %[1]s", clikit.Quote(s.dir))
+		return fmt.Sprintf("df -h -- %[1]s; df -i -- %[1]s", clikit.Quote(clikit.Seen(filepath.Dir(r.Path))))
 	case "EROFS":
-		return "findmnt -T " + clikit.Quote(s.dir)
+		return "findmnt -T " + clikit.Quote(clikit.Seen(filepath.Dir(r.Path)))
 	case "EACCES", "EPERM":
-		return "ls -ld -- " + clikit.Quote(s.dir) + " " + clikit.Quote(r.Path)
+		return clikit.ListModes(filepath.Dir(r.Path), r.Path)
 	}
 	return ""
 }
+
+// moveAside clears a name for what belongs there, if it is one that only the fence has.
+func (s *session) moveAside(r *refusal) string {
+	switch {
+	case s.ticket != "" && r.Path == s.ticket:
+		return "none is safe: give --ticket the path of a regular file"
+	case strings.HasPrefix(filepath.Base(r.Path), ownNames), s.garden.ID != "" && r.Path == s.garden.ArmLockPath():
+		return clikit.MoveAside(r.Path)
+	}
+	return "none is safe: it is another program's; give the path of a regular file"
+}
+
+// ownNames begin the names of all files that the fence keeps in a session directory.
+const ownNames = "entwurf-owner."
 
 // breakCommand breaks exactly this claim.
 func (s *session) breakCommand(c *fence.Claim, how, when string) string {

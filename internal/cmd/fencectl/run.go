@@ -58,8 +58,7 @@ none, hold takes and keeps it, child leaves it to the command, which then marks 
 (default: child with --profile, else none).
 
 The command runs as without fencectl: same terminal, same standard streams, its own exit status (128 + N after signal N).
-Statuses of fencectl's own: 124 the hold was lost, 125 refused or failed before the command started, 126 it cannot be
-executed, 127 there is no such program; the last line on standard error then says so.
+Where the status is fencectl's own, the last line on standard error says so.
 
 Example: one agent per session directory, made when it is missing
 
@@ -73,6 +72,7 @@ Example: one agent per session directory, made when it is missing
 		RawOutput: true,
 		Command:   true,
 		Failed:    statusRefused,
+		Lost:      "the hold of the directory",
 		Run:       func(c *clikit.Call) error { return s.run(c, o) },
 	}
 }
@@ -172,7 +172,7 @@ func (w *owning) start(command []string, signals *supervise.Signals) (*supervise
 		return nil, errors.Join(err, w.releaseNative(), w.putBack())
 	}
 	child, err := supervise.Start(supervise.Command{
-		Argv: command, Files: []*os.File{w.a.Hold},
+		Argv: command, Kept: []*os.File{w.a.Hold},
 		Env: supervise.Environment(os.Environ(), "FENCE_DIR="+w.f.Selected(), "FENCE_TICKET="+w.o.ticket),
 	})
 	if err == nil {
@@ -225,12 +225,13 @@ func (w *owning) mark(m fence.Mark) (*fence.Marked, error) {
 
 func (w *owning) putBack() error { return w.f.PutBack(context.Background(), w.a) }
 
-// opened marks that the command has begun, which may have opened storage. A refused mark is a loss.
+// opened marks that the command has begun, which may have opened storage. A refused mark is a loss; one that
+// could not be made because another's transaction was cut off is none: the claim stays leased, which is judged alike.
 func (w *owning) opened() {
 	if w.o.native == nativeChild {
 		return
 	}
-	if _, err := w.mark(fence.Mark{To: fence.StorageOpen, Attempt: true}); err != nil {
+	if _, err := w.mark(fence.Mark{To: fence.StorageOpen, Attempt: true}); err != nil && clikit.CodeOf(err) != fence.CodeTxHeld {
 		w.lost <- err
 	}
 }
@@ -273,8 +274,8 @@ func (o *runOptions) conflicting(err error) error {
 }
 
 func (w *owning) close() {
-	if w.a != nil && w.a.Hold != nil {
-		w.a.Hold.Close()
+	if w.a != nil {
+		w.a.Close()
 	}
 	if w.f != nil {
 		w.f.Close()
@@ -343,7 +344,7 @@ func (w *owning) record(r supervise.Result, released error) error {
 		if err != nil {
 			return err
 		}
-		done, left := leftOpen(st.Claim)
+		done, left := leftOpen(st.Claim, w.a.Claim.Owner)
 		if done {
 			return nil
 		}
@@ -353,11 +354,12 @@ func (w *owning) record(r supervise.Result, released error) error {
 	return err
 }
 
-// leftOpen is the mark that ends what a command left open that marks its own states; done when it has ended it itself.
-func leftOpen(c *fence.Claim) (done bool, m fence.Mark) {
+// leftOpen is the mark that ends what a command left open that marks its own states; done when it has ended it itself. The
+// end of another owner is not this one's: the mark is refused then.
+func leftOpen(c *fence.Claim, owner procid.Identity) (done bool, m fence.Mark) {
 	switch {
 	case c == nil:
-	case c.State == fence.Closed || c.State == fence.CloseFailed:
+	case (c.State == fence.Closed || c.State == fence.CloseFailed) && c.Owner == owner:
 		return true, m
 	case c.State == fence.Fenced:
 		return false, fence.Mark{To: fence.Closed, Storage: fence.NeverOpened}

@@ -3,15 +3,19 @@ package fsdoctor
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
 	"holdfast/internal/clikit"
+	"holdfast/pkg/doctor"
 	"holdfast/pkg/regfile"
 )
 
@@ -20,6 +24,7 @@ const longestPath = 64 << 10
 
 func classifyVerb() *clikit.Verb {
 	var nul bool
+	var patience time.Duration
 	return &clikit.Verb{
 		Name:  "classify",
 		Usage: "say what each path is, without opening it",
@@ -32,10 +37,11 @@ Example: every named pipe below a directory
    find state -print0 | fsdoctor classify -0 | jq -r 'select(.kind == "fifo").path'`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "0", Usage: "paths on standard input end with a NUL instead of a newline", Destination: &nul, DisableDefaultText: true},
+			probeFlag(&patience),
 		},
 		Objects: []clikit.Object{&entryObject{}},
 		Lists:   true,
-		Run:     func(c *clikit.Call) error { return classify(c, nul) },
+		Run:     func(c *clikit.Call) error { return classify(c, nul, patience) },
 	}
 }
 
@@ -89,27 +95,43 @@ func newEntry(e regfile.Entry) *entryObject {
 	return o
 }
 
-func classify(c *clikit.Call, nul bool) error {
-	emit := func(path string) error { return c.Emit(newEntry(regfile.Classify(path))) }
+func classify(c *clikit.Call, nul bool, patience time.Duration) error {
+	next, failed := paths(c.Args)
 	if len(c.Args) == 0 || len(c.Args) == 1 && c.Args[0] == "-" {
 		if len(c.Args) == 0 && clikit.IsTerminal(0) {
 			return clikit.Usagef("a path is missing; try 'fsdoctor classify --help'")
 		}
-		return eachPath(os.Stdin, nul, emit)
+		next, failed = listed(os.Stdin, nul)
+	} else if slices.Contains(c.Args, "") {
+		return clikit.Usagef("an empty path names nothing")
 	}
-	for _, path := range c.Args {
-		if path == "" {
-			return clikit.Usagef("an empty path names nothing")
-		}
-		if err := emit(path); err != nil {
-			return err
-		}
-	}
-	return nil
+	err := doctor.Each(doctor.NewGuard(patience), next, regfile.Classify,
+		func(e regfile.Entry) error { return c.Emit(newEntry(e)) },
+		func(path string) error { return c.Emit(unresponsive(path)) })
+	return cmp.Or(err, failed())
 }
 
-// eachPath calls f for each path in a list, as soon as it is read.
-func eachPath(r io.Reader, nul bool, f func(path string) error) error {
+// unresponsive is a path whose filesystem does not answer.
+func unresponsive(path string) *entryObject {
+	return &entryObject{
+		Head: clikit.Done("unresponsive"), Location: clikit.At(path), Kind: string(regfile.Unexaminable), Reason: "its filesystem does not answer",
+	}
+}
+
+// paths gives one path after the other.
+func paths(list []string) (next func() (string, bool), failed func() error) {
+	return func() (string, bool) {
+		if len(list) == 0 {
+			return "", false
+		}
+		path := list[0]
+		list = list[1:]
+		return path, true
+	}, func() error { return nil }
+}
+
+// listed gives the paths of a list, each as soon as it is read. failed says, at the end, why there is no more.
+func listed(r io.Reader, nul bool) (next func() (string, bool), failed func() error) {
 	end := byte('\n')
 	if nul {
 		end = 0
@@ -125,15 +147,18 @@ func eachPath(r io.Reader, nul bool, f func(path string) error) error {
 		}
 		return 0, nil, nil
 	})
-	for lines.Scan() {
-		if lines.Text() == "" {
-			continue
+	next = func() (string, bool) {
+		for lines.Scan() {
+			if lines.Text() != "" {
+				return lines.Text(), true
+			}
 		}
-		if err := f(lines.Text()); err != nil {
-			return err
-		}
+		return "", false
 	}
-	err := lines.Err()
+	return next, func() error { return unlisted(lines.Err()) }
+}
+
+func unlisted(err error) error {
 	switch {
 	case errors.Is(err, bufio.ErrTooLong):
 		return pathTooLong{&regfile.Error{Code: regfile.CodeTooLarge, Path: "standard input", Limit: longestPath}}

@@ -9,8 +9,9 @@ func Main(env clikit.Env) int { return Program().Main(env) }
 // Program describes the program.
 func Program() *clikit.Program {
 	p := &clikit.Program{
-		Name:  "fsdoctor",
-		Usage: "the FIFO-safe doctor: look at files without ever opening what is not a regular file",
+		Name:    "fsdoctor",
+		Offload: true,
+		Usage:   "the FIFO-safe doctor: look at files without ever opening what is not a regular file",
 		Description: `A named pipe, a device or a socket where a file is expected makes an ordinary reader hang, or acts
 when it is opened. fsdoctor establishes the type first.
 
@@ -19,7 +20,7 @@ Example: which of these are no regular files?
    fsdoctor classify state/* | jq -r 'select(.kind != "regular") | "\(.kind) \(.path)"'`,
 	}
 	p.Verbs = []*clikit.Verb{
-		classifyVerb(), catVerb(),
+		checkVerb(), scanVerb(), classifyVerb(), catVerb(),
 		clikit.SchemaVerb(p, "classify"),
 	}
 	return p

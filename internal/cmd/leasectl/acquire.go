@@ -25,10 +25,10 @@ type acquireOptions struct {
 func acquireFlags(o *acquireOptions) []cli.Flag {
 	return append(o.flags(),
 		durationFlag(&o.duration, " (default 15m)"),
-		clikit.DurationFlag("wait", "wait up to `LONG` while somebody else holds the lease", &o.wait, 0, lease.MaxDuration),
+		clikit.DurationFlag("wait", "wait up to `LONG` while somebody else holds the lease; without --take-over one that expires meanwhile ends the wait with expired", &o.wait, 0, lease.MaxDuration),
 		&cli.StringFlag{Name: "label", Usage: "`TEXT` for people, at most 200 characters", Destination: &o.label},
 		&cli.BoolFlag{Name: "take-over", Usage: "also when an expired lease is there", Destination: &o.takeOver, DisableDefaultText: true},
-		&cli.BoolFlag{Name: "observe", Usage: "with --take-over: first watch the expired lease for one whole duration, for filesystems shared by machines whose clocks disagree", Destination: &o.observe, DisableDefaultText: true},
+		&cli.BoolFlag{Name: "observe", Usage: "with --take-over: first watch the expired lease for its whole duration, which takes that long, for filesystems shared by machines whose clocks disagree", Destination: &o.observe, DisableDefaultText: true},
 	)
 }
 

@@ -66,7 +66,7 @@ func (s *session) leases(fleet string) ([]string, error) {
 	if hasNoState(fleet) {
 		return nil, nil
 	}
-	s.lock = filepath.Join(fleet, "state", defaultName+lockSuffix)
+	s.lock, s.inFleet = filepath.Join(fleet, "state", defaultName+lockSuffix), true
 	dir, err := regfile.OpenDir(filepath.Dir(s.lock))
 	if err != nil {
 		return nil, err

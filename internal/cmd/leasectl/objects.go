@@ -83,5 +83,10 @@ func viewStage(st *regfile.Stamp) *stageView {
 	return &stageView{Kind: string(st.Kind), Size: st.Size, Mtime: lease.FormatTime(st.Mtime)}
 }
 
-// left is a span for people.
-func left(d time.Duration) string { return d.Round(time.Second).String() }
+// left is a span for people. Nothing is over, or has not begun, before it is.
+func left(d time.Duration) string {
+	if 0 < d && d < time.Second {
+		return "<1s"
+	}
+	return d.Round(time.Second).String()
+}

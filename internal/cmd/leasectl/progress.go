@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"holdfast/internal/clikit"
 	"holdfast/pkg/claim"
@@ -26,15 +27,44 @@ func newProgress(c *clikit.Call) *progress {
 func (p *progress) waiting(l *lease.Lease) {
 	waited := left(time.Since(p.started))
 	if l == nil {
-		p.line.Show("waiting for the lease, %s", waited)
+		p.line.Show("waiting %s for the lease", waited)
 		return
 	}
-	until := time.Until(l.ExpiresAt)
-	if until < 0 {
-		p.line.Show("waiting for %s, %s; its lease expired %s ago", l.Who(), waited, left(-until))
-		return
+	p.line.Show("%s", fit(p.line.Room(), "waiting "+waited+" for ", callName(l), onHost(" on ", l)+", "+timing(l, time.Now())))
+}
+
+// timing is how long the lease lasts, or has been over.
+func timing(l *lease.Lease, now time.Time) string {
+	if l.Expired(now) {
+		return "expired " + left(now.Sub(l.ExpiresAt)) + " ago"
 	}
-	p.line.Show("waiting for %s, %s; its lease has %s left", l.Who(), waited, left(until))
+	return left(l.ExpiresAt.Sub(now)) + " left"
+}
+
+// callName is what people call a holder: its label, or the beginning of its id.
+func callName(l *lease.Lease) string {
+	if l.Label != "" {
+		return regfile.Printable(l.Label)
+	}
+	return shortID(l)
+}
+
+func shortID(l *lease.Lease) string { return clikit.Cut(regfile.Printable(l.HolderID), 9) }
+
+func onHost(word string, l *lease.Lease) string {
+	if l.Hostname == "" {
+		return ""
+	}
+	return word + regfile.Printable(l.Hostname)
+}
+
+// leastName is what is shown of a name, however little room there is.
+const leastName = 6
+
+// fit is a line in which the name gives way, so that what is around it is seen.
+func fit(room int, before, name, after string) string {
+	around := utf8.RuneCountInString(before) + utf8.RuneCountInString(after)
+	return before + clikit.Cut(name, max(room-around, leastName)) + after
 }
 
 // A claim is mostly held for less than a moment: what takes no longer is not worth a word, and the next look no sooner.

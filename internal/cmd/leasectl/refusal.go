@@ -3,9 +3,8 @@ package leasectl
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"holdfast/internal/claimview"
@@ -93,15 +92,18 @@ func (s *session) remedy(r *refusal) string {
 			return "none is safe while it is held; who holds it: " + claimview.HolderCommand(r.in)
 		}
 		return "leasectl status " + lock
-	case lease.CodeAbsent:
-		return "leasectl acquire " + lock
-	case lease.CodeExpired:
-		return "leasectl acquire --take-over " + lock
-	case lease.CodeNotHolder, lease.CodeFenceMismatch, lease.CodeTooShort, lease.CodeChanged, "require-failed":
+	case lease.CodeAbsent, lease.CodeExpired:
+		return s.take(lock, r.Code == lease.CodeExpired)
+	case lease.CodeNotHolder, lease.CodeFenceMismatch, lease.CodeTooShort, lease.CodeChanged, lease.CodeWaitTimeout, "require-failed":
 		return "leasectl status " + lock
+	case lease.CodeDirectoryMoved:
+		return "leasectl status --lock " + clikit.Quote(filepath.Join(r.Path, filepath.Base(s.lock)))
 	case lease.CodeCorrupt, lease.CodeJournalCorrupt, regfile.CodeTooLarge:
 		if r.Fingerprint == "" {
 			return "leasectl status " + lock
+		}
+		if !s.isLeases(r.Path) {
+			return "none is safe: nothing tells that it ever was a lease; give --lock the path of a lease file"
 		}
 		command := fmt.Sprintf("leasectl set-aside %s --fingerprint %s", lock, r.Fingerprint)
 		return command + journalCaution(r.Path)
@@ -113,6 +115,23 @@ func (s *session) remedy(r *refusal) string {
 	return s.fileRemedy(r)
 }
 
+// take is the command that takes the lease: an acquire, or the same run once more.
+func (s *session) take(lock string, takeOver bool) string {
+	verb, rest := "acquire", []string{lock}
+	if s.running != nil {
+		verb, rest = s.running[0], nil
+		for _, word := range s.running[1:] {
+			rest = append(rest, clikit.Quote(word))
+		}
+		end := slices.Index(rest, "--")
+		takeOver = takeOver && !slices.Contains(rest[:max(end, 0)], "--take-over")
+	}
+	if takeOver {
+		verb += " --take-over"
+	}
+	return strings.Join(append([]string{"leasectl", verb}, rest...), " ")
+}
+
 func (s *session) fileRemedy(r *refusal) string {
 	switch r.Code {
 	case "unproven":
@@ -120,53 +139,71 @@ func (s *session) fileRemedy(r *refusal) string {
 	case lease.CodeFingerprintMismatch, lease.CodeNotBroken:
 		return "leasectl status --lock " + clikit.Quote(s.lock)
 	case regfile.CodeNotRegular:
-		return moveAside(r.Path) + journalCaution(r.Path)
+		return s.moveAside(r) + journalCaution(r.Path)
 	case regfile.CodeForeignOwner:
 		return "none is safe: keep the lease in a directory of your own"
 	case regfile.CodeDirectoryInvalid:
 		switch {
 		case r.Kind != "":
-			return moveAside(r.Path)
+			return s.moveAside(r)
 		case r.Errno != "ENOENT":
-			return "ls -ld -- " + clikit.Quote(filepath.Dir(r.Path))
+			return clikit.ListModes(filepath.Dir(r.Path), r.Path)
 		case !s.acquiring:
 			return "none is safe: check the path; acquire is what makes a fleet's state directory"
 		}
-		return "mkdir -p -- " + clikit.Quote(filepath.Dir(s.lock))
+		return "mkdir -p -- " + clikit.Quote(r.Path)
 	case regfile.CodeMountPoint:
 		return "none is safe: mount the directory instead of the file"
 	case regfile.CodeUnstable, regfile.CodeBusy:
 		return "leasectl status --lock " + clikit.Quote(s.lock)
 	}
+	return s.systemRemedy(r)
+}
+
+// systemRemedy looks at what the system refused.
+func (s *session) systemRemedy(r *refusal) string {
+	dir := filepath.Dir(r.Path)
 	switch r.Errno {
 	case "ENOSPC", "EDQUOT":
-		return fmt.Sprintf("df -h -- %[1]s; df -i -- %[1]s", clikit.Quote(s.directory(r.Path)))
+		return fmt.Sprintf("df -h -- %[1]s; df -i -- %[1]s", clikit.Quote(clikit.Seen(dir)))
 	case "EROFS":
-		return "findmnt -T " + clikit.Quote(s.directory(r.Path))
+		return "findmnt -T " + clikit.Quote(clikit.Seen(dir))
 	case "EACCES", "EPERM":
-		return fmt.Sprintf("ls -ld -- %s %s", clikit.Quote(s.directory(r.Path)), clikit.Quote(r.Path))
+		return clikit.ListModes(dir, r.Path)
 	}
 	return ""
 }
 
-// directory is the directory that a failure at path is about.
-func (s *session) directory(path string) string {
-	if path == filepath.Dir(s.lock) {
-		return path
+// moveAside clears a name for what belongs there, if it is one that only leases have.
+func (s *session) moveAside(r *refusal) string {
+	switch {
+	case s.events != "" && (r.Path == s.events || r.Path == filepath.Dir(s.events)):
+		return "none is safe: give --events the path of a regular file"
+	case s.isLeases(r.Path):
+		return clikit.MoveAside(r.Path)
+	case r.Code == regfile.CodeDirectoryInvalid:
+		return "none is safe: --lock leads through what is no directory; give it the path of a lease file"
 	}
-	return filepath.Dir(path)
+	return "none is safe: --lock names " + regfile.Kind(r.Kind).Noun() + "; give it the path of a lease file"
 }
 
-// moveAside is the command that clears a name for what belongs there, and loses nothing.
-func moveAside(path string) string {
-	aside := path + ".aside"
-	for n := 2; n < 100; n++ {
-		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		aside = fmt.Sprintf("%s.aside%d", path, n)
+// isLeases reports whether a path has its name because of a lease: it is made from a fleet's, is the name of a file beside a
+// lease file, or is that of a lease file whose journal or state directory tells that it is one. A path that only the user has named
+// may be anything, and need not have anything to do with leases.
+func (s *session) isLeases(path string) bool {
+	dir, base := filepath.Split(s.lock)
+	beside := path == s.lock+".mutex" || path == s.lock+".stage" || path == s.lock+".journal"
+	if s.inFleet || beside {
+		return beside || path == s.lock || path == filepath.Dir(s.lock)
 	}
-	return fmt.Sprintf("mv -n -- %s %s", clikit.Quote(path), clikit.Quote(aside))
+	if path != s.lock {
+		return false
+	}
+	if filepath.Base(absolute(dir)) == "state" && strings.HasSuffix(base, lockSuffix) {
+		return true
+	}
+	journal, err := regfile.Lstat(s.lock + ".journal")
+	return err == nil && journal.Kind == regfile.Regular
 }
 
 // journalCaution says what moving a journal away costs.

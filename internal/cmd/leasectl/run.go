@@ -39,9 +39,8 @@ renews at half of the duration, and releases when the command ends. When the lea
 all it started, before the lease's end: SIGTERM, then SIGKILL.
 
 The command runs as without leasectl: same terminal, same standard streams, its own exit status. When a signal N ended it,
-leasectl ends by that signal too, and a shell shows 128 + N. Statuses of leasectl's own: 124 the lease was lost, 125 refused
-or failed before the command started, 126 it cannot be executed, 127 there is no such program; the last line on standard
-error then says so.
+leasectl ends by that signal too, and a shell shows 128 + N. Where the status is leasectl's own, the last line on standard error
+says so. What the command leaves running when it ends by itself stays, without the lease.
 
 Example: the line for a launch script, which starts on the morning after a crash too
 
@@ -49,11 +48,12 @@ Example: the line for a launch script, which starts on the morning after a crash
 		Flags: append(acquireFlags(&o.acquireOptions),
 			clikit.DurationFlag("grace", "how `LONG` ending the command may take (default: a quarter of the duration, at most 10s)", &o.grace, lease.MinGrace, lease.MaxDuration),
 			&cli.StringFlag{Name: "events", Usage: "append JSON lines about what happens to the file at `PATH`", Destination: &o.events},
-			&cli.IntFlag{Name: "conflict-exit-code", Aliases: []string{"E"}, Usage: "exit with `N` when somebody else holds the lease", Destination: &o.conflict, Value: statusRefused},
+			&cli.IntFlag{Name: "conflict-exit-code", Aliases: []string{"E"}, Usage: "exit with `N` when somebody else holds the lease, also after a --wait, and when it has expired and there is no --take-over", Destination: &o.conflict, Value: statusRefused},
 		),
 		RawOutput: true,
 		Command:   true,
 		Failed:    statusRefused,
+		Lost:      "the lease",
 		Run:       func(c *clikit.Call) error { return s.run(c, o) },
 	}
 }
@@ -71,6 +71,7 @@ func (s *session) run(c *clikit.Call, o runOptions) error {
 	if err := o.complete(c.Args); err != nil {
 		return err
 	}
+	s.running = c.Words
 	signals := supervise.Catch()
 	progress := newProgress(c)
 	store, err := s.create(o.target, lease.Options{Observing: observing(c), Entering: progress.entering})
@@ -80,6 +81,7 @@ func (s *session) run(c *clikit.Call, o runOptions) error {
 	defer store.Close()
 	k := &keeping{store: store, grace: o.grace, progress: progress}
 	if k.events, err = openEvents(o.events, absolute(s.lock), c.Warn); err != nil {
+		s.events = o.events
 		return err
 	}
 	defer k.events.close()
@@ -168,8 +170,10 @@ func (k *keeping) start(command []string, lock string, signals *supervise.Signal
 // verify fails unless the lease is ours and no signal came since the acquire that ends the run.
 func (k *keeping) verify(signals *supervise.Signals) error {
 	sig, err := signals.Heed(func() error {
-		_, err := k.store.Verify(lease.Check{Holder: k.keeper.Lease().HolderID})
-		return err
+		if _, err := k.store.Verify(lease.Check{Holder: k.keeper.Lease().HolderID}); err != nil {
+			return err
+		}
+		return k.store.CheckPath()
 	})
 	if err == nil && sig != nil {
 		err = clikit.Interrupted(sig)
@@ -229,7 +233,8 @@ func lostError(r supervise.Result) error {
 
 // release gives the lease back, after a renewal that is under way. It waits no longer than the lease lasts: what hangs then
 // is left to expire.
-// It returns the loss, when it finds the lease gone or another's: then the command did not run under it to the end.
+// It returns the loss, when it finds the lease gone, another's, or where nobody looks for it: then the command did not run under
+// it to the end.
 func (k *keeping) release(c *clikit.Call) error {
 	ctx, cancel := context.WithTimeout(context.Background(), max(k.keeper.Left(), time.Second))
 	defer cancel()
@@ -245,6 +250,7 @@ func (k *keeping) release(c *clikit.Call) error {
 		if err == nil {
 			warn(c, out.Warnings)
 			k.events.add(event{Event: "released", Lease: out.Lease.Members()})
+			err = k.store.CheckPath()
 		}
 		done <- err
 	}()
@@ -254,9 +260,11 @@ func (k *keeping) release(c *clikit.Call) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	switch {
-	case err == nil:
-	case clikit.CodeOf(err) == lease.CodeAbsent, clikit.CodeOf(err) == lease.CodeNotHolder:
+	if err == nil {
+		return nil
+	}
+	switch clikit.CodeOf(err) {
+	case lease.CodeAbsent, lease.CodeNotHolder, lease.CodeDirectoryMoved:
 		return err
 	default:
 		c.Warn("the lease was not released, it expires by itself: %v", err)

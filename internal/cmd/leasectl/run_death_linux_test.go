@@ -54,11 +54,11 @@ func TestCtrlCEndsAShellsLoop(t *testing.T) {
 	for name, c := range map[string]struct{ command, lease, shows string }{
 		"a command":              {"leasectl run -- sh -c 'echo run''ning; exec sleep 300'", "", "running"},
 		"a command of a command": {"leasectl run --name outer -- leasectl run -- sh -c 'echo run''ning; exec sleep 300'", "", "running"},
-		"run waits":              {"leasectl run --wait 1h -- true", heldLease, "waiting for"},
-		"acquire waits":          {"leasectl acquire --wait 1h", heldLease, "waiting for"},
-		"wait":                   {"leasectl wait --for free", heldLease, "waiting for"},
+		"run waits":              {"leasectl run --wait 1h -- true", heldLease, "waiting"},
+		"acquire waits":          {"leasectl acquire --wait 1h", heldLease, "waiting"},
+		"wait":                   {"leasectl wait --for free", heldLease, "waiting"},
 		"watch":                  {"leasectl watch", "", "free"},
-		"watch of a corrupt one": {"leasectl watch", "{", "set-aside"},
+		"watch of a corrupt one": {"leasectl watch", "{", "corrupt  "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -255,12 +255,12 @@ func TestSuspendedWhileWaiting(t *testing.T) {
 	s.write(lockFile, heldLease)
 	for range 2 {
 		sh.Type("leasectl run --wait 1h -- echo 'it ''runs'")
-		sh.Expect("waiting for aaaaaaaa-0000-4000-8000-000000000001 ")
+		sh.Expect("waiting .*s for the planted one on planted, ")
 		sh.Send(pty.CtrlZ)
 		sh.Expect("Stopped")
 		sh.Prompt()
 		sh.Type("fg")
-		sh.Expect("waiting for aaaaaaaa-0000-4000-8000-000000000001 ")
+		sh.Expect("waiting .*s for the planted one on planted, ")
 		sh.Send(pty.CtrlC)
 		sh.Expect(`leasectl: interrupted \(interrupt\); nothing was changed`)
 		if got := sh.Prompt(); got != 130 {
@@ -268,7 +268,7 @@ func TestSuspendedWhileWaiting(t *testing.T) {
 		}
 	}
 	sh.Type("leasectl run --wait 1h -- echo 'it ''runs'")
-	sh.Expect("waiting for aaaaaaaa-0000-4000-8000-000000000001 ")
+	sh.Expect("waiting .*s for the planted one on planted, ")
 	sh.Send(pty.CtrlZ)
 	sh.Expect("Stopped")
 	sh.Prompt()

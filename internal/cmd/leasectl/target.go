@@ -20,7 +20,10 @@ import (
 // session is one start of the program: which lock it is about, for the commands that refusals print.
 type session struct {
 	lock      string
+	inFleet   bool // the lock's name is made from a fleet's directory
 	acquiring bool
+	running   []string // of run: its command line, to be given again
+	events    string   // the events file, when that is what a refusal may be about
 }
 
 // target says which lease a verb is about.
@@ -39,7 +42,7 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func (t *target) flags() []cli.Flag {
 	return []cli.Flag{
-		clikit.TextFlag("fleet", "the fleet's `DIR`; its leases are in DIR/state", ".", &t.fleet),
+		clikit.TextFlag("fleet", "the fleet's `DIR`; its leases are in DIR/state. Give it always in cron and systemd, whose current directory is another", ".", &t.fleet),
 		clikit.TextFlag("name", "the lease's `NAME` in the fleet", defaultName, &t.name),
 		clikit.TextFlag("lock", "the lease file's `PATH`, instead of a fleet and a name", "", &t.lock),
 	}
@@ -88,8 +91,8 @@ func (s *session) open(t target, opts lease.Options) (*lease.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.lock = path
-	opts.Tool = "leasectl"
+	s.lock, s.inFleet = path, fleet != ""
+	opts.Tool, opts.KnownAs = "leasectl", absolute(path)
 	opts.AllowMissing = fleet != "" && hasNoState(fleet)
 	return lease.Open(path, opts)
 }
@@ -112,7 +115,7 @@ func (s *session) create(t target, opts lease.Options) (*lease.Store, error) {
 	}
 	if fleet != "" && hasNoState(fleet) {
 		if err := atomicfile.Mkdir(filepath.Dir(path)); err != nil {
-			s.lock = path
+			s.lock, s.inFleet = path, true
 			return nil, err
 		}
 	}
@@ -121,6 +124,6 @@ func (s *session) create(t target, opts lease.Options) (*lease.Store, error) {
 
 // durationFlag is --duration; def is what the help says of leaving it out.
 func durationFlag(into *time.Duration, def string) cli.Flag {
-	return clikit.DurationFlag("duration", "how `LONG` the lease lasts from now: 15m, 900s or plain seconds, 1s to 30 days"+def, into,
+	return clikit.DurationFlag("duration", "how `LONG` the lease lasts from now: 15m, 900s, 2d or plain seconds, 1s to 30 days"+def, into,
 		lease.MinDuration, lease.MaxDuration)
 }

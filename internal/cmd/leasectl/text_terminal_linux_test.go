@@ -79,11 +79,11 @@ func TestWatchOnATerminal(t *testing.T) {
 	s := newScene(t)
 	s.write(lockFile, withLabel(`\u001b[31m`+strings.Repeat("long ", 30)))
 	p := s.on(60, "watch")
-	p.Expect(`held, \d+h\d+m\d+s left, fence 7`)
+	p.Expect(`held \d+h\d+m\d+s  [^ ]*long .*…  on planted  fence 7`)
 	if err := os.Remove(s.path(lockFile)); err != nil {
 		t.Fatal(err)
 	}
-	p.Expect(`lock: free`)
+	p.Expect(`\x1b\[2Kfree`)
 	expectLive(t, p.All(), 60)
 	p.Resize(24, 30)
 	before := len(p.All())
@@ -91,7 +91,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	if err := os.Rename(s.path("other"), s.path(lockFile)); err != nil {
 		t.Fatal(err)
 	}
-	p.Expect(`lock: held`)
+	p.Expect(`held \d+h\d+m\d+s  `)
 	time.Sleep(settle)
 	shown := p.All()[before:]
 	expectLive(t, shown[strings.Index(shown, clearing):], 30)
@@ -111,7 +111,7 @@ func TestWaitOnATerminal(t *testing.T) {
 	s := newScene(t)
 	s.write(lockFile, withLabel(`\u001b[31mred `+strings.Repeat("wide ", 30)))
 	p := s.on(70, "wait", "--for", "free", "--timeout", "1m")
-	p.Expect("waiting for aaaaaaaa-0000-4000-8000-000000000001 ")
+	p.Expect(`waiting (<1|\d+)s for [^ ]*red wide .*… on planted, \d+h\d+m\d+s left`)
 	time.Sleep(settle)
 	expectLive(t, p.All(), 70)
 	if err := os.Remove(s.path(lockFile)); err != nil {
@@ -132,7 +132,7 @@ func TestProgressIsForTheTerminalOnly(t *testing.T) {
 	s, sh := shellOn(t)
 	s.write(lockFile, heldLease)
 	sh.Type("leasectl acquire --wait 1m >object")
-	sh.Expect("waiting for aaaaaaaa-0000-4000-8000-000000000001 ")
+	sh.Expect("waiting (<1|\\d+)s for the planted one on planted, ")
 	if err := os.Remove(s.path(lockFile)); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestProgressIsForTheTerminalOnly(t *testing.T) {
 		t.Errorf("the object is %q", got)
 	}
 	s.write(lockFile, heldLease)
-	if shown, status := sh.Run("leasectl run --wait 0.1s -- true 2>errors"); status != 125 || shown != "" || strings.Contains(s.read("errors"), "waiting for") {
+	if shown, status := sh.Run("leasectl run --wait 0.1s -- true 2>errors"); status != 125 || shown != "" || strings.Contains(s.read("errors"), "waiting") {
 		t.Errorf("status %d, shown is %q, on standard error: %q", status, shown, s.read("errors"))
 	}
 }
@@ -189,4 +189,19 @@ func TestHistoryFitsTheWindow(t *testing.T) {
 		t.Log("\n" + s.shown(100, "history"))
 	}
 	testkit.Eventually(t, "every program has ended", func() bool { return len(s.mark.Processes()) == 0 })
+}
+
+// TestWatchOnEightyColumns: what people look for is there, in this order, and the id of the holder last.
+func TestWatchOnEightyColumns(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.write(lockFile, withLabel("nightly build"))
+	p := s.on(80, "watch")
+	p.Expect(`held \d+h\d+m\d+s  nightly build  on planted  fence 7  aaaaaaaa…`)
+	p.Send(pty.CtrlC)
+	p.Wait()
+	p = s.on(80, "wait", "--for", "free", "--timeout", "1m")
+	p.Expect(`waiting (<1|\d+)s for nightly build on planted, \d+h\d+m\d+s left`)
+	p.Send(pty.CtrlC)
+	p.Wait()
 }

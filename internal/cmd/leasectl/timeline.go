@@ -91,8 +91,8 @@ func (t *timeline) Text() string {
 		if to.IsZero() {
 			to = end
 		}
-		rows[i] = cutTo(t.width, fmt.Sprintf("%s  %s  %s", x.from.UTC().Format(timeColumn),
-			drawBar(bar, scale(x.from), scale(x.last), scale(to)), x.describe(to)))
+		rows[i] = clikit.Cut(fmt.Sprintf("%s  %s  %s", x.from.UTC().Format(timeColumn),
+			drawBar(bar, scale(x.from), scale(x.last), scale(to)), x.describe(to)), t.width)
 	}
 	return strings.Join(rows, "\n")
 }
@@ -123,12 +123,4 @@ func (x tenure) describe(to time.Time) string {
 		text += ", void"
 	}
 	return text + "  " + regfile.Printable(who)
-}
-
-func cutTo(width int, text string) string {
-	runes := []rune(text)
-	if len(runes) <= width {
-		return text
-	}
-	return string(runes[:max(width-1, 0)]) + "…"
 }

@@ -3,6 +3,7 @@ package leasectl
 import (
 	"context"
 	"fmt"
+	"unicode/utf8"
 
 	"holdfast/internal/clikit"
 	"holdfast/pkg/lease"
@@ -15,7 +16,7 @@ func watchVerb(s *session) *clikit.Verb {
 		Usage: "show every change of the lease, until interrupted",
 		Description: `One status object when it starts, and one for each change of the state, the holder or the fence token; a
 renewal is no change. On a terminal it is a live line with the holder, the label and the time left. It ends, in silence, by the
-signal that interrupts it, and when nobody reads its output any more.
+signal that interrupts it, and when nobody reads its output any more. Without --lock, --fleet and --name it takes $LEASE_LOCK.
 
 Example: tell a chat about every new holder
 
@@ -43,7 +44,7 @@ func (s *session) watch(c *clikit.Call, t target) error {
 	err = store.Watch(ctx, func() error {
 		object := s.look(store)
 		if live {
-			line.Show("%s", object.Text())
+			line.Show("%s", glance(object, line.Room()))
 			return nil
 		}
 		if key := changeKey(object); key != shown {
@@ -72,6 +73,33 @@ func changeKey(o clikit.Object) string {
 		return o.Code
 	case *refusal:
 		return o.Code + " " + o.Fingerprint
+	}
+	return ""
+}
+
+// glance is a look at a lease in one line: what changes and who it is first, the id last.
+func glance(o clikit.Object, room int) string {
+	switch o := o.(type) {
+	case *statusObject:
+		l := o.status.Lease
+		if l == nil {
+			return o.Code
+		}
+		before := "held " + left(o.status.Remaining)
+		if o.status.State != lease.StateHeld {
+			before = "expired " + left(-o.status.Remaining) + " ago"
+		}
+		after := onHost("  on ", l)
+		if l.Fence > 0 {
+			after += fmt.Sprintf("  fence %d", l.Fence)
+		}
+		text := fit(room, before+"  ", callName(l), after)
+		if id := "  " + shortID(l); l.Label != "" && utf8.RuneCountInString(text+id) <= room {
+			text += id
+		}
+		return text
+	case *refusal:
+		return o.Code + "  " + o.Reason
 	}
 	return ""
 }

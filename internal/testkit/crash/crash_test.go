@@ -79,6 +79,35 @@ func TestListsCallsOnTheStateOnly(t *testing.T) {
 	}
 }
 
+// TestListsChangesUnderADirectory: what is named or open below it, whatever it is called, and the kill hits among calls of the
+// same names that are not listed.
+func TestListsChangesUnderADirectory(t *testing.T) {
+	under := func(t testing.TB) (Run, string) {
+		run, dir := workRun(t)
+		real, err := filepath.EvalSymlinks(dir)
+		must(err)
+		run.State, run.Under = nil, []string{real}
+		return run, dir
+	}
+	run, _ := under(t)
+	var got []string
+	for _, c := range Calls(t, run) {
+		got = append(got, c.String())
+	}
+	if want := []string{"openat-1", "write-1", "write-2", "fdatasync-1", "renameat-1"}; !slices.Equal(got, want) {
+		t.Errorf("listed %q, want %q", got, want)
+	}
+	want := map[string]string{"openat-1": "", "write-1": "", "write-2": "one ", "fdatasync-1": "one two", "renameat-1": "one two"}
+	AtEveryChange(t, func(t testing.TB) Scene {
+		run, dir := under(t)
+		return Scene{run, func(t testing.TB, at Call) {
+			if found, _ := os.ReadFile(filepath.Join(dir, "stage")); at.Name != Exit && string(found) != want[at.String()] {
+				t.Errorf("at %s the stage had %q, want %q", at, found, want[at.String()])
+			}
+		}}
+	})
+}
+
 // TestKillsBeforeTheCall: at each call everything before it was done and the call was not.
 func TestKillsBeforeTheCall(t *testing.T) {
 	want := map[string]string{

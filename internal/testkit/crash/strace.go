@@ -28,14 +28,14 @@ func list(r Run) ([]Call, error) {
 	case !ended.status.Exited() || ended.status.ExitStatus() != 0:
 		return nil, fmt.Errorf("the traced run did not succeed: %v", ended)
 	case len(ended.calls) == 0:
-		return nil, fmt.Errorf("the traced run made no call on %q: %v", r.State, ended)
+		return nil, fmt.Errorf("the traced run made no call on %q: %v", append(r.Under, r.State...), ended)
 	}
 	return ended.calls, nil
 }
 
 // kill makes a run and kills it at the call.
 func kill(r Run, at Call) error {
-	ended, err := r.trace("-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", at.Name, at.K))
+	ended, err := r.trace("-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", at.Name, at.K+at.ahead))
 	if err != nil {
 		return err
 	}
@@ -89,6 +89,9 @@ func (r Run) trace(more ...string) (ending, error) {
 	for _, p := range paths {
 		args = append(args, "-P", p)
 	}
+	if len(r.Under) > 0 {
+		args = append(args, "-e", "trace=%file,%desc")
+	}
 	args = append(append(args, more...), "--", program)
 	ended, err := r.wait(append(args, r.Args...))
 	if err != nil {
@@ -98,7 +101,11 @@ func (r Run) trace(more ...string) (ending, error) {
 	if err != nil {
 		return ending{}, err
 	}
-	ended.calls, err = parse(string(text))
+	if len(r.Under) > 0 {
+		ended.calls, err = r.pick(string(text))
+	} else {
+		ended.calls, err = parse(string(text))
+	}
 	if err != nil {
 		return ending{}, fmt.Errorf("%w\n%s", err, text)
 	}
@@ -137,6 +144,9 @@ func (r Run) wait(args []string) (ending, error) {
 // matched returns the paths to match: those of the state, and the same below the real path of their directory, for that
 // is what a descriptor is open on.
 func (r Run) matched() ([]string, error) {
+	if len(r.Under) > 0 {
+		return nil, nil
+	}
 	if len(r.State) == 0 {
 		return nil, errors.New("no paths of the state are given")
 	}
@@ -190,4 +200,44 @@ func parse(log string) ([]Call, error) {
 // thread's registers any more and shows the last call of another thread, which never ends.
 func echoed(log string, m []string) bool {
 	return strings.HasSuffix(m[2], " ...>") && !strings.Contains(log, fmt.Sprintf("%s <... %s resumed>", m[1], m[3]))
+}
+
+// pick reads the log of all calls for those of the first thread that change something under the directories.
+func (r Run) pick(log string) ([]Call, error) {
+	under := r.under()
+	var calls []Call
+	all, picked := map[string]int{}, map[string]int{}
+	thread := ""
+	for line := range strings.Lines(log) {
+		m := traced.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		if m == nil {
+			continue
+		}
+		if thread == "" {
+			thread = m[1]
+		}
+		c := Call{Name: m[3], Line: m[2], index: len(calls)}
+		counts := under.MatchString(c.Line) && c.changes() && !slices.Contains(passing, c.Name)
+		switch {
+		case thread == m[1]:
+			all[c.Name]++
+		case counts && !r.Beside && !echoed(log, m):
+			return nil, fmt.Errorf("calls on the state come from two threads, %s and %s: %s", thread, m[1], c.Line)
+		}
+		if thread == m[1] && counts {
+			picked[c.Name]++
+			c.K, c.ahead = picked[c.Name], all[c.Name]-picked[c.Name]
+			calls = append(calls, c)
+		}
+	}
+	return calls, nil
+}
+
+// under matches a call with a path, or a descriptor, at or below the directories.
+func (r Run) under() *regexp.Regexp {
+	var dirs []string
+	for _, d := range r.Under {
+		dirs = append(dirs, regexp.QuoteMeta(d))
+	}
+	return regexp.MustCompile(`[<"](?:` + strings.Join(dirs, "|") + `)[/>"]`)
 }

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package doctor
+
+import "golang.org/x/sys/unix"
+
+// readOnly reports whether a directory's filesystem is mounted read-only.
+func readOnly(fd int) bool {
+	var st unix.Statfs_t
+	return unix.Fstatfs(fd, &st) == nil && uint64(st.Flags)&uint64(unix.MNT_RDONLY) != 0
+}

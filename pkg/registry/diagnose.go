@@ -1,0 +1,61 @@
+package registry
+
+import (
+	"fmt"
+
+	"holdfast/pkg/finding"
+	"holdfast/pkg/procid"
+	"holdfast/pkg/regfile"
+)
+
+// Diagnose says what is the matter with a state home and each root in its registry. It writes nothing.
+func Diagnose(path string, opts Options) []finding.Finding {
+	fail := func(err error) []finding.Finding {
+		f := finding.Finding{Severity: finding.Fail, Condition: finding.CodeOf(err), Path: path, Subject: path, Home: path, Detail: err.Error()}
+		if r, ok := err.(*Refusal); ok && r.Path != "" {
+			f.Path = r.Path
+		}
+		if e, ok := err.(*regfile.Error); ok {
+			f.Path = e.Path
+		}
+		return []finding.Finding{f}
+	}
+	h, err := Open(path, opts)
+	if err != nil {
+		return fail(err)
+	}
+	defer h.Close()
+	reg, err := h.Registry()
+	if err != nil {
+		return fail(err)
+	}
+	found := []finding.Finding{{Severity: finding.Pass, Condition: "registry", Path: h.path, Subject: h.path, Home: h.path, Detail: fmt.Sprintf("readable, with %d rows", len(reg.Rows))}}
+	if reg.Fenced {
+		found = append(found, finding.Finding{Severity: finding.Fail, Condition: CodeUnavailable, Path: h.registry.Join(lockFile), Subject: h.path, Home: h.path,
+			Detail: "a retained lock: an operation stopped in the middle, and nothing changes until it is repaired"})
+	}
+	_ = h.List(func(in Inspection, row Reservation) error {
+		found = append(found, in.finding(row))
+		return nil
+	})
+	return found
+}
+
+// finding is a root as a finding.
+func (in Inspection) finding(row Reservation) finding.Finding {
+	f := finding.Finding{Severity: finding.Pass, Condition: string(in.State), Path: row.Root, Subject: row.Root, Home: row.StateHome,
+		Detail: fmt.Sprintf("%s at %s; its owner is %s: %s", in.State, row.Endpoint, in.Verdict.Word, in.Verdict.Reason)}
+	switch {
+	case in.Err != nil:
+		f.Severity, f.Condition, f.Detail = finding.Fail, finding.CodeOf(in.Err), in.Err.Error()
+	case in.Directory != RootThere:
+		f.Severity, f.Condition = finding.Warn, in.Directory
+		f.Detail = "its directory is not the one any more that was registered; " + f.Detail
+	case in.Verdict.Word == procid.Dead:
+		f.Severity, f.Condition = finding.Warn, "owner-dead"
+		f.Detail = "its service is gone without a release: " + in.Verdict.Reason
+	case in.Verdict.Word != procid.Live:
+		f.Severity, f.Condition = finding.Warn, "owner-"+string(in.Verdict.Word)
+	}
+	return f
+}
