@@ -46,7 +46,7 @@ func (h *Home) inside(held *claim.Held, root string, do func(*locked) error) err
 		err = do(l)
 	}
 	if err == nil && !held.Holds() {
-		err = &Refusal{Code: CodeClaimLost, Path: h.registry.Join(lockFile), Root: root, How: "was taken away while this call was inside it"}
+		err = h.lost(root)
 	}
 	if err != nil && (l.wrote || corruptRegistry(err)) {
 		held.Keep()
@@ -82,6 +82,11 @@ func (h *Home) enter(ctx context.Context, op, root string) (*claim.Held, error) 
 			return nil, &Refusal{Code: CodeClaimTimeout, Path: in.Path, Root: root, Lock: &in, Err: late}
 		}
 	}
+}
+
+// lost is the refusal of a mutation whose lock somebody took away.
+func (h *Home) lost(root string) error {
+	return &Refusal{Code: CodeClaimLost, Path: h.registry.Join(lockFile), Root: root, How: "was taken away while this call was inside it"}
 }
 
 const retainedLock = "is a retained lock: "

@@ -95,6 +95,9 @@ func (h *Home) repairing(ctx context.Context, do func(*locked, *Plan) error) (pl
 	if err = l.sweep(); err == nil {
 		plan, err = l.planned(&in, do)
 	}
+	if err == nil && !held.Holds() {
+		err = h.lost("")
+	}
 	if err != nil || plan.keeps {
 		held.Keep()
 		return plan, err
@@ -146,7 +149,7 @@ func (l *locked) repairStep(broken *regfile.Dir, s *RepairStep) (*Snapshot, erro
 		return nil, nil
 	}
 	if !l.held.Holds() {
-		return nil, &Refusal{Code: CodeClaimLost, Path: l.registry.Join(lockFile), How: "was taken away while this call was inside it"}
+		return nil, l.lost(s.Root)
 	}
 	d, err := regfile.OpenDir(filepath.Join(l.path, s.dir))
 	if err != nil {
