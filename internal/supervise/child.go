@@ -86,6 +86,7 @@ const (
 type Child struct {
 	PID int
 
+	waited  bool // it was there, as a trampoline, while the wrapper still looked at signals itself
 	exited  chan struct{}
 	stopped chan unix.Signal
 	none    chan struct{} // closed when this process has no children left

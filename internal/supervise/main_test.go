@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 		"held":         held,
 		"starved":      starved,
 		"early":        early,
+		"late":         late,
 
 		"elsewhere":        elsewhere,
 		"elsewhere-parent": elsewhereParent,

@@ -25,13 +25,18 @@ type Result struct {
 }
 
 // Run waits for the child to end, passes signals on, and ends it when the hold is lost. What had arrived before it is passed on
-// wherever it came from: the terminal may have sent it to a group in which there was no child yet.
+// wherever it came from: the terminal may have sent it to a group in which there was no child yet. One that waited to become the
+// command was there.
 func (c *Child) Run(signals *Signals, hold Hold) Result {
 	var check check
+	from := noTerminal
+	if c.waited {
+		from = signals.place()
+	}
 	for _, sig := range signals.Arrived() {
 		if sig == unix.SIGCONT {
 			check.begin(hold, c.isStopped())
-		} else if forward(sig, noTerminal) {
+		} else if forward(sig, from) {
 			c.pass(sig, hold)
 		}
 	}

@@ -66,6 +66,7 @@ func StartWaiting(c Command, pidVariable string) (*Waiting, error) {
 		faultOut.Close()
 		return nil, notTried(c.Argv[0], err)
 	}
+	child.waited = true
 	return &Waiting{child: child, name: c.Argv[0], path: path, gate: gateIn, fault: faultOut}, nil
 }
 

@@ -74,6 +74,7 @@ type Home struct {
 	dir      *regfile.Dir // nil when the state home does not exist
 	registry *regfile.Dir // nil when it does not exist
 	stage    *regfile.Dir // nil unless a mutation has opened it
+	inLock   bool         // this call has the registry lock: what is there of it is no fence
 	opts     Options
 	iv       intervals
 }

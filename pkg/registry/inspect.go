@@ -39,17 +39,21 @@ type Inspection struct {
 
 // Inspect says what the registry and the root's own files say of a root. It writes nothing and always answers.
 func (h *Home) Inspect(path string) Inspection {
-	root, err := Physical(path)
-	if err != nil {
-		return Inspection{Root: path, State: StateUncertain, Err: err}
+	in := Inspection{Root: path, State: StateAbsent}
+	if root, err := Physical(path); err == nil {
+		in.Root = root
 	}
-	in := Inspection{Root: root, State: StateAbsent}
-	err = h.settle(func() error {
+	err := h.settle(func() error {
 		reg, err := h.Registry()
 		in.Fenced = reg.Fenced
 		if err != nil {
 			return err
 		}
+		root, err := reg.rootOf(path)
+		if err != nil {
+			return err
+		}
+		in.Root = root
 		state, err := h.readRoot(in.Root)
 		if err != nil {
 			return err
@@ -157,7 +161,7 @@ func (h *Home) access(root string) (*Access, error) {
 	}
 	unavailable := func(how string) error { return &Refusal{Code: CodeUnavailable, Path: root, Root: root, How: how} }
 	if reg.Fenced {
-		return nil, &Refusal{Code: CodeUnavailable, Path: h.registry.Join(lockFile), Root: root, How: "is a retained lock: an operation stopped in the middle, and keeps everything as it stands"}
+		return nil, h.fence(CodeUnavailable, root, "an operation stopped in the middle, and keeps everything as it stands")
 	}
 	state, err := h.readRoot(root)
 	if err != nil {

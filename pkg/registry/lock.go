@@ -35,16 +35,23 @@ func (h *Home) lock(ctx context.Context, op, root string, do func(*locked) error
 	})
 }
 
+// entered is the mutation inside a lock. The Home itself stays as it is for those who only look.
+func (h *Home) entered(held *claim.Held) *locked {
+	inner := *h
+	inner.inLock = true
+	return &locked{Home: &inner, held: held}
+}
+
 // inside runs do in a lock that was just taken, and settles what becomes of it.
 func (h *Home) inside(held *claim.Held, root string, do func(*locked) error) error {
 	h.iv.at("locked")
-	l := &locked{Home: h, held: held}
+	l := h.entered(held)
 	err := l.sweep()
 	if err == nil {
 		err = do(l)
 	}
 	if err == nil && !held.Holds() {
-		err = &Refusal{Code: CodeClaimLost, Path: h.registry.Join(lockFile), Root: root, How: "was taken away while this call was inside it"}
+		err = h.lost(root)
 	}
 	if err != nil && (l.wrote || corruptRegistry(err)) {
 		held.Keep()
@@ -72,7 +79,7 @@ func (h *Home) enter(ctx context.Context, op, root string) (*claim.Held, error) 
 			h.opts.Waiting(func() (claim.Inspection, error) { return in, nil }, time.Since(started))
 		}
 		if unheld(in) && h.unheldStill(before) {
-			return nil, &Refusal{Code: CodeUnavailable, Path: in.Path, Root: root, Lock: &in, How: "is a retained lock: an operation stopped in the middle, and keeps everything as it stands"}
+			return nil, &Refusal{Code: CodeUnavailable, Path: in.Path, Root: root, Lock: &in, How: retainedLock + "an operation stopped in the middle, and keeps everything as it stands"}
 		}
 		if time.Since(started) >= h.iv.lockBound {
 			return nil, &Refusal{Code: CodeClaimTimeout, Path: in.Path, Root: root, Lock: &in, Err: late}
@@ -102,6 +109,22 @@ func (h *Home) unheldStill(before Stamp) bool {
 	time.Sleep(pause)
 	in, err := claim.Inspect(h.registry, lockFile)
 	return err == nil && unheld(in) && h.lockStamp() == before
+}
+
+// lost is the refusal of a mutation whose lock somebody took away.
+func (h *Home) lost(root string) error {
+	return &Refusal{Code: CodeClaimLost, Path: h.registry.Join(lockFile), Root: root, How: "was taken away while this call was inside it"}
+}
+
+const retainedLock = "is a retained lock: "
+
+// fence is the refusal of a look that a retained lock stands in the way of.
+func (h *Home) fence(code, root, why string) error {
+	r := &Refusal{Code: code, Path: h.registry.Join(lockFile), Root: root, How: retainedLock + why}
+	if in, err := claim.Inspect(h.registry, lockFile); err == nil && in.State != claim.Absent {
+		r.Lock = &in
+	}
+	return r
 }
 
 // corruptError marks the refusal of a registry that cannot be trusted, found under the lock.

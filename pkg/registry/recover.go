@@ -20,18 +20,18 @@ type Leftover struct {
 // RecoverSnapshot looks at a service that is to be recovered. It writes nothing. Errors: a *Refusal of code quarantine under a
 // retained lock, conflict when there is no service, uncertain.
 func (h *Home) RecoverSnapshot(path string) (*Leftover, error) {
-	root, err := Physical(path)
-	if err != nil {
-		return nil, err
-	}
 	var out *Leftover
-	err = h.settle(func() error {
+	err := h.settle(func() error {
 		reg, err := h.Registry()
 		if err != nil {
 			return err
 		}
+		root, err := reg.rootOf(path)
+		if err != nil {
+			return err
+		}
 		if reg.Fenced {
-			return &Refusal{Code: CodeQuarantine, Path: h.registry.Join(lockFile), Root: root, How: "is a retained lock: repair comes before recovery"}
+			return h.fence(CodeQuarantine, root, "repair comes before recovery")
 		}
 		state, err := h.readRoot(root)
 		if err != nil {
@@ -75,7 +75,11 @@ func (s *rootState) digest(row Reservation) string {
 // again. Errors: a *Refusal of code quarantine with the verdict of an owner that is not dead, conflict when the digest is of
 // another state.
 func (h *Home) Recover(ctx context.Context, path, expected string) (*Registration, error) {
-	root, err := Physical(path)
+	seen, err := h.Registry()
+	if err != nil && !isUncertain(err) { // what is uncertain may settle, and is judged in the lock
+		return nil, err
+	}
+	root, err := seen.rootOf(path)
 	if err != nil {
 		return nil, err
 	}
@@ -94,12 +98,12 @@ func (h *Home) Recover(ctx context.Context, path, expected string) (*Registratio
 		if err != nil {
 			return err
 		}
-		if found.Digest != expected {
-			return conflict(root, "is not in the state of that digest any more")
-		}
 		dead := func() error { return l.ownerDead(found.Registration) }
 		if err := dead(); err != nil {
 			return err
+		}
+		if found.Digest != expected {
+			return conflict(root, "is not in the state of that digest any more")
 		}
 		out, err = l.release(reg, state, dead)
 		return err

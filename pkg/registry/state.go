@@ -3,6 +3,7 @@ package registry
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -95,6 +96,9 @@ func (h *Home) consistent(rows []Reservation) error {
 // fenced reports whether a retained lock is there: one that nobody has open. Its evidence is written only once its kernel lock is
 // taken; one without evidence may be about to be locked, so it is given the time of every unlocked one.
 func (h *Home) fenced() (bool, error) {
+	if h.inLock {
+		return false, nil
+	}
 	before := h.lockStamp()
 	for started := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		in, err := claim.Inspect(h.registry, lockFile)
@@ -127,6 +131,15 @@ func (r *Registry) row(root string) *Reservation {
 		return nil
 	}
 	return &r.Rows[i]
+}
+
+// rootOf is the root that a path means: that of a row which has exactly this path, whatever is there now, else the physical one.
+func (r *Registry) rootOf(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err == nil && r.row(abs) != nil {
+		return abs, nil
+	}
+	return Physical(path)
 }
 
 // rootState is what is there of one root.

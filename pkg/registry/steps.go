@@ -120,7 +120,7 @@ func (o *operation) step(s Step) error {
 // precondition refuses when the lock is gone or anything moved that this operation knows.
 func (o *operation) precondition() error {
 	if !o.held.Holds() {
-		return &Refusal{Code: CodeClaimLost, Path: o.registry.Join(lockFile), How: "was taken away while this call was inside it"}
+		return o.lost("")
 	}
 	for key, was := range o.known {
 		if err := o.unmoved(key, was); err != nil {

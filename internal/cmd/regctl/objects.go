@@ -87,7 +87,7 @@ func (s *session) inspected(in registry.Inspection) *inspected {
 		o.Phase = string(in.Registration.Phase)
 	}
 	if in.Err != nil {
-		r := s.refusal(in.Err)
+		r := s.refusal("inspect", in.Err)
 		o.Head = clikit.Refused(string(in.State))
 		o.Reason, o.Location, o.Remedy = r.Reason, r.Location, r.Remedy
 		o.Fault, o.Offset = r.Fault, r.Offset

@@ -38,7 +38,7 @@ A service that registers itself, and a client that finds it
    regctl access --root . | jq -r .endpoint
    regctl release --receipt /run/user/1000/my.receipt`,
 		Refusal: &refusal{},
-		Refuse:  func(_ string, err error) clikit.Object { return s.refusal(err) },
+		Refuse:  func(op string, err error) clikit.Object { return s.refusal(op, err) },
 	}
 	p.Before = func(c *clikit.Call) { s.progress.Line = c.ProgressLine() }
 	p.Verbs = []*clikit.Verb{

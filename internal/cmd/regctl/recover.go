@@ -127,7 +127,8 @@ func repairVerb(s *session) *clikit.Verb {
 		Usage: "put in order what an operation left that stopped in the middle",
 		Description: `Prints a plan, a step a line, and its digest at the end: which file, why it is wrong, and what would be done.
 An acquire that was cut off before its registration is rolled back, everything later is rolled forward. Nothing is deleted:
-what goes is moved to broken/ in the state home. What no operation leaves is left as it is, and said.
+what goes is moved to broken/ in the state home. What no operation leaves is left as it is, and said; while that is what the
+operation was about, the lock stays as well.
 
 With --apply --expected DIGEST exactly that plan is carried out, unless it would be another one by now. The retained lock,
 which keeps everything else from changing meanwhile, goes last.
@@ -192,15 +193,21 @@ type repairEnd struct {
 	Steps  int    `json:"steps"`
 	Digest string `json:"digest"`
 	Remedy string `json:"remedy,omitzero"`
+
+	left int // steps that leave what they are about
 }
 
 // Text says what to type next.
 func (o *repairEnd) Text() string {
 	switch {
-	case o.Code == "repaired":
+	case o.Code == "repaired" && o.left == 0:
 		return "done; everything is readable"
-	case o.Remedy == "":
+	case o.Code == "repaired":
+		return "done; what was not touched is for you to look at"
+	case o.Steps == 0:
 		return "there is nothing to repair"
+	case o.Remedy == "":
+		return "nothing of this can be repaired; it is for you to look at"
 	}
 	return "to do exactly that: " + o.Remedy
 }
@@ -228,6 +235,7 @@ func (s *session) repair(c *clikit.Call, o repairOptions) error {
 }
 
 func (s *session) emitPlan(c *clikit.Call, plan *registry.Plan, code string) error {
+	left := 0
 	for i, step := range plan.Steps {
 		object := &repairStep{
 			Head: clikit.Done(code), Step: i + 1, Action: string(step.Action), Location: clikit.At(step.Path), Root: step.Root, Why: step.Why, MovedTo: step.To,
@@ -235,8 +243,11 @@ func (s *session) emitPlan(c *clikit.Call, plan *registry.Plan, code string) err
 		if err := c.Emit(object); err != nil {
 			return err
 		}
+		if step.Action == registry.Leaves {
+			left++
+		}
 	}
-	end := &repairEnd{Head: clikit.Done(code), Steps: len(plan.Steps), Digest: plan.Digest}
+	end := &repairEnd{Head: clikit.Done(code), Steps: len(plan.Steps), Digest: plan.Digest, left: left}
 	if code == "plan" && !plan.Done() {
 		end.Remedy = "regctl repair" + s.homeFlag() + " --apply --expected " + plan.Digest
 	}

@@ -30,7 +30,7 @@ type refusal struct {
 func (r *refusal) Text() string { return r.Why.Text() }
 
 // refusal describes an error, with the command that leads on from it.
-func (s *session) refusal(err error) *refusal {
+func (s *session) refusal(op string, err error) *refusal {
 	r := &refusal{Head: clikit.Refused(clikit.CodeOf(err)), Why: clikit.Why{Reason: err.Error(), Location: clikit.At(s.root)}}
 	if facts, at := clikit.FactsOf(err); at.Path != "" {
 		r.FileFacts, r.Location = facts, at
@@ -47,6 +47,9 @@ func (s *session) refusal(err error) *refusal {
 		}
 	}
 	r.Remedy = s.remedy(r)
+	if op == "repair" && r.Code == registry.CodeUncertain {
+		r.Remedy = "none is safe: no operation leaves a registry like that; look at " + clikit.Quote(r.Path) + " yourself"
+	}
 	return r
 }
 
@@ -72,6 +75,9 @@ func (s *session) remedy(r *refusal) string {
 			return "regctl inspect" + s.flags()
 		}
 	case registry.CodeQuarantine:
+		if r.Lock != nil {
+			return s.repairRemedy()
+		}
 		if r.Verdict == "dead" {
 			return "regctl recover snapshot" + s.flags()
 		}
@@ -80,7 +86,7 @@ func (s *session) remedy(r *refusal) string {
 		return "regctl repair" + s.homeFlag() + " # says what is wrong and what would be done; nothing is repaired by itself"
 	case registry.CodeUnavailable:
 		if r.Lock != nil {
-			return "regctl repair" + s.homeFlag() + " # says what an operation left that stopped in the middle, and what would be done"
+			return s.repairRemedy()
 		}
 		return "regctl inspect" + s.flags()
 	case registry.CodeClaimTimeout:
@@ -103,6 +109,10 @@ func (s *session) remedy(r *refusal) string {
 		return "ls -ld -- " + clikit.Quote(r.Path)
 	}
 	return ""
+}
+
+func (s *session) repairRemedy() string {
+	return "regctl repair" + s.homeFlag() + " # says what an operation left that stopped in the middle, and what would be done"
 }
 
 func (s *session) homeFlag() string {

@@ -112,6 +112,13 @@ func AtEveryName(t *testing.T, stage func(t testing.TB) Scene) {
 	killAt(t, stage, func(c Call) bool { return c.changes() && naming.MatchString(c.Name) })
 }
 
+// AtEveryWrite is AtEveryName and the calls that fill a file: one that is there and empty is a state of its own where a file is
+// not published whole.
+func AtEveryWrite(t *testing.T, stage func(t testing.TB) Scene) {
+	t.Helper()
+	killAt(t, stage, func(c Call) bool { return c.changes() && (naming.MatchString(c.Name) || c.Name == "write") })
+}
+
 var naming = regexp.MustCompile(`^(open|creat|rename|unlink|link|symlink|mkdir|rmdir)`)
 
 func killAt(t *testing.T, stage func(t testing.TB) Scene, picked func(Call) bool) {
