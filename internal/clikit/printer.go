@@ -32,6 +32,7 @@ type printer struct {
 	exports  []string // the variables that the verb gives to eval
 	takes    bool     // the verb takes something that its object alone tells of
 	progress Line     // on standard error
+	buffer   *buffer  // of a long listing; nil when each object is written at once
 	observed func(line []byte)
 }
 
@@ -51,7 +52,23 @@ func (p *printer) emit(o Object) error {
 		return &undeliverable{err: unix.EBADF}
 	}
 	p.progress.Clear()
-	if err := write(text); err != nil {
+	if p.buffer != nil {
+		err = p.buffer.write(text)
+	} else {
+		err = write(text)
+	}
+	if err != nil {
+		return &undeliverable{err: err}
+	}
+	return nil
+}
+
+// flush writes what a listing has kept back. The error is undeliverable.
+func (p *printer) flush() error {
+	if p.buffer == nil {
+		return nil
+	}
+	if err := p.buffer.flush(); err != nil {
 		return &undeliverable{err: err}
 	}
 	return nil

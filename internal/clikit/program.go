@@ -190,6 +190,8 @@ func defaultFormat() Format {
 
 // refuse prints the refusal that an error is and returns its status.
 func (r *run) refuse(err error) int {
+	_ = r.call.flush()
+	r.call.buffer = nil // what is said last is said at once
 	if Undeliverable(err) {
 		r.call.say(err.Error())
 		return statusOutput
@@ -318,7 +320,13 @@ func (r *run) act(v *Verb, op, full string, ctx *cli.Context) error {
 	if r.Before != nil {
 		r.Before(&r.call)
 	}
+	if v.Lists && r.Offload && !IsTerminal(1) {
+		r.call.buffer = &buffer{}
+	}
 	err := v.Run(&r.call)
+	if ferr := r.call.flush(); err == nil {
+		err = ferr
+	}
 	if v.Lists && errors.Is(err, unix.EPIPE) && Undeliverable(err) {
 		return nil
 	}

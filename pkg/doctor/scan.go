@@ -233,8 +233,11 @@ func (s *scanner) finished(below []job) {
 	s.mu.Lock()
 	s.stack = append(s.stack, below...)
 	s.working--
+	wake := len(below) > 1 || s.working == 0 // who waits has nothing to do otherwise: this thread takes the next one
 	s.mu.Unlock()
-	s.more.Broadcast()
+	if wake {
+		s.more.Broadcast()
+	}
 }
 
 // work takes one directory after the other.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -23,6 +25,8 @@ type visit struct {
 	hazards []Hazard
 	buffer  []byte
 	statx   unix.Statx_t
+
+	terminated []byte // the name of the entry that is looked at, with a NUL after it
 }
 
 func newVisit(s *scanner, t *thread) *visit {
@@ -77,6 +81,8 @@ func (v *visit) directory(j job) (below []job) {
 	defer unix.Close(fd)
 	v.directories.Add(1)
 	cases := caseSet{}
+	seen := int64(0)
+	defer func() { v.entries.Add(seen) }()
 	for {
 		v.t.touch(j.path)
 		n, err := unix.Getdents(fd, v.buffer)
@@ -90,17 +96,16 @@ func (v *visit) directory(j job) (below []job) {
 		for rest := v.buffer[:n]; len(rest) > 0; {
 			const nameAt = 19 // after ino, off, reclen and type
 			size := int(binary.NativeEndian.Uint16(rest[16:]))
-			name, kind := rest[nameAt:size], rest[18]
+			field, kind := rest[nameAt:size], rest[18]
 			rest = rest[size:]
-			if i := strings.IndexByte(string(name), 0); i >= 0 {
-				name = name[:i]
-			}
-			if string(name) == "." || string(name) == ".." {
+			name := string(field[:max(bytes.IndexByte(field, 0), 0)])
+			if name == "." || name == ".." {
 				continue
 			}
-			v.entries.Add(1)
-			if v.entry(j, fd, string(name), kind, &cases) {
-				below = append(below, job{path: joined(j.path, string(name)), depth: j.depth + 1, root: j.root})
+			seen++
+			v.terminated = field
+			if v.entry(j, fd, name, kind, &cases) {
+				below = append(below, job{path: joined(j.path, name), depth: j.depth + 1, root: j.root})
 			}
 		}
 	}
@@ -120,7 +125,7 @@ func (v *visit) entry(j job, fd int, name string, kind byte, cases *caseSet) boo
 	if kind == unix.DT_DIR || kind == unix.DT_UNKNOWN {
 		v.t.touch(joined(j.path, name)) // another filesystem may begin here
 	}
-	err := unix.Statx(fd, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT|unix.AT_STATX_DONT_SYNC, mask, &v.statx)
+	err := v.stat(fd, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT|unix.AT_STATX_DONT_SYNC, mask)
 	if err != nil {
 		if !errors.Is(err, unix.ENOENT) {
 			v.add("unreadable", joined(j.path, name), "%s", regfile.Errno(err))
@@ -144,6 +149,15 @@ func (v *visit) entry(j job, fd int, name string, kind byte, cases *caseSet) boo
 		v.access(j, name, st)
 	}
 	return v.enters(j, name, st)
+}
+
+// stat is statx of the name as the kernel gave it: package unix would make a copy of every one.
+func (v *visit) stat(dirfd, flags, mask int) error {
+	_, _, errno := unix.Syscall6(unix.SYS_STATX, uintptr(dirfd), uintptr(unsafe.Pointer(&v.terminated[0])), uintptr(flags), uintptr(mask), uintptr(unsafe.Pointer(&v.statx)), 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 func (v *visit) enters(j job, name string, st *unix.Statx_t) bool {
