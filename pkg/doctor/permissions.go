@@ -48,6 +48,9 @@ func (x *examination) keptPrivate(p Place) (paths []string) {
 		stack = stack[:len(stack)-1]
 		paths = append(paths, dir)
 		x.touch(dir)
+		if st, err := regfile.Lstat(dir); err != nil || st.Kind != regfile.Directory {
+			continue // a link would lead out of the state home
+		}
 		entries, _ := os.ReadDir(dir) // what cannot be read is the registry's to say
 		for _, e := range entries {
 			if path := filepath.Join(dir, e.Name()); e.IsDir() {

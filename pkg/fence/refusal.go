@@ -168,6 +168,8 @@ func (r *Refusal) aboutFiles(at string) string {
 		return fmt.Sprintf("%s cannot be trusted: it %v; it is never overwritten", at, r.Err)
 	case CodeAdmissionInvalid, CodeReservationInvalid, CodeMetaRootSplit, CodeRecordUnbound, CodeBindingMismatch, CodeEnrollMismatch:
 		return r.How
+	case CodeHoldLost:
+		return fmt.Sprintf("%s %s", at, r.How)
 	case CodeArmBusy:
 		return fmt.Sprintf("the garden is being worked on: %v", r.Err)
 	case CodeArmReleaseFailed:

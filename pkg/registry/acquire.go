@@ -63,6 +63,8 @@ func (req *Acquire) endpoints() (Endpoint, error) {
 	switch {
 	case !ok:
 		return Endpoint{}, invalidEndpoint(req.Bound)
+	case bound.Port == 0:
+		return Endpoint{}, conflict(req.Bound, "leaves the port open: say with --bound which one the service has")
 	case !bound.Matches(requested):
 		return Endpoint{}, conflict(req.Bound, "does not answer the requested endpoint %s", req.Requested)
 	}
@@ -179,6 +181,13 @@ func (l *locked) verified(want Registration) (*rootState, error) {
 	return state, nil
 }
 
+// taken completes a conflict with the row that is in the way, and its owner's verdict.
+func (l *locked) taken(r *Refusal, row *Reservation) error {
+	v := l.opts.Judge(row.Owner(), l.isLocal())
+	r.Row, r.Verdict = row, &v
+	return r
+}
+
 // vacant refuses a root or an endpoint that a row has, and a full registry.
 func (l *locked) vacant(reg *Registry, root rootDir, bound Endpoint) error {
 	row, relation, err := conflictingRow(root.path, reg.Rows)
@@ -187,14 +196,12 @@ func (l *locked) vacant(reg *Registry, root rootDir, bound Endpoint) error {
 	}
 	if row != nil {
 		r := conflict(root.path, "is %s %s, which a service owns", relation, regfile.Printable(row.Root))
-		r.Row = row
-		return r
+		return l.taken(r, row)
 	}
 	for i := range reg.Rows {
 		if reg.Rows[i].Endpoint == bound.String() {
 			r := conflict(bound.String(), "is the endpoint of %s", regfile.Printable(reg.Rows[i].Root))
-			r.Row = &reg.Rows[i]
-			return r
+			return l.taken(r, &reg.Rows[i])
 		}
 	}
 	if len(reg.Rows) >= MaxEntries {

@@ -34,6 +34,9 @@ func Diagnose(path string, opts Options) []finding.Finding {
 		found = append(found, finding.Finding{Severity: finding.Fail, Condition: CodeUnavailable, Path: h.registry.Join(lockFile), Subject: h.path, Home: h.path,
 			Detail: "a retained lock: an operation stopped in the middle, and nothing changes until it is repaired"})
 	}
+	if err := h.strangers(); err != nil {
+		found = append(found, fail(err)...)
+	}
 	_ = h.List(func(in Inspection, row Reservation) error {
 		found = append(found, in.finding(row))
 		return nil
@@ -58,4 +61,28 @@ func (in Inspection) finding(row Reservation) finding.Finding {
 		f.Severity, f.Condition = finding.Warn, "owner-"+string(in.Verdict.Word)
 	}
 	return f
+}
+
+// strangers refuses, as a mutation would, what lies where stages and receipts belong.
+func (h *Home) strangers() error {
+	for _, name := range []string{stageDir, receiptsDir} {
+		d, err := h.sub(name)
+		if err != nil || d == nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		entries, err := d.Entries()
+		d.Close()
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if name == stageDir && !e.Type().IsRegular() {
+				return uncertain(d.Join(e.Name()), "does not belong among the stages")
+			}
+		}
+	}
+	return nil
 }

@@ -68,6 +68,9 @@ func (s *session) decided(r *refusal, e *registry.Refusal) {
 func (s *session) remedy(r *refusal) string {
 	switch r.Code {
 	case registry.CodeConflict:
+		if r.Row != nil && r.Verdict == "dead" {
+			return "regctl recover snapshot" + s.homeFlag() + " --root " + clikit.Quote(r.Row.Root) + " # its service is gone without a release"
+		}
 		if r.Row != nil {
 			return "regctl inspect" + s.homeFlag() + " --root " + clikit.Quote(r.Row.Root)
 		}
@@ -83,6 +86,9 @@ func (s *session) remedy(r *refusal) string {
 		}
 		return "regctl inspect" + s.flags()
 	case registry.CodeUncertain:
+		if change := modeRemedy(r.Path); change != "" {
+			return change
+		}
 		return "regctl repair" + s.homeFlag() + " # says what is wrong and what would be done; nothing is repaired by itself"
 	case registry.CodeUnavailable:
 		if r.Lock != nil {
@@ -120,4 +126,18 @@ func (s *session) homeFlag() string {
 		return ""
 	}
 	return " --state-home " + clikit.Quote(s.home)
+}
+
+// modeRemedy is the command that closes to others what they must not see; empty when that is not what is wrong.
+func modeRemedy(path string) string {
+	st, err := regfile.Lstat(path)
+	switch {
+	case err != nil:
+		return ""
+	case st.Kind == regfile.Directory && st.Perm() != 0o700:
+		return "chmod 700 -- " + clikit.Quote(path)
+	case st.Kind == regfile.Regular && st.Perm() != 0o600:
+		return "chmod 600 -- " + clikit.Quote(path)
+	}
+	return ""
 }

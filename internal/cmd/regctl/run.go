@@ -3,6 +3,7 @@ package regctl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"strconv"
@@ -134,7 +135,7 @@ func unlistened(e registry.Endpoint, err error) error {
 		r.Err = no
 	}
 	if no == unix.EADDRINUSE {
-		r.Code, r.How, r.Err = registry.CodeConflict, "is in use: another program listens there", nil
+		r.Code, r.How, r.Err = registry.CodeConflict, fmt.Sprintf("is in use: another program listens there ('ss -ltnp sport = :%d' shows which)", e.Port), nil
 	}
 	return r
 }
