@@ -76,7 +76,6 @@ var Codes = []Code{
 	{"journal-damaged", 0, "a journal with lines that cannot be read"},
 	{"journal-unconfirmed", 0, "a journal whose last line is not what the lease says"},
 	{"reservation-abandoned", 0, "a reservation whose parent is dead"},
-	{"temp", 0, "the stage of a claim write that was killed"},
 	{"root-missing", 0, "a registered root that is gone"},
 	{"root-replaced", 0, "a registered root in whose place another directory is"},
 	{"writable-by-others", 0, "state that others may write to"},
