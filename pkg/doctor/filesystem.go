@@ -27,13 +27,17 @@ func filesystem(x *examination, root string) []finding.Finding {
 	if err := regfile.Retry(func() error { return unix.Fstatfs(d.FD(), &st) }); err != nil {
 		return []finding.Finding{{Severity: finding.Fail, Condition: "io", Path: root, Subject: root, Detail: regfile.Errno(err)}}
 	}
+	space := uint64(st.Bavail) * uint64(st.Bsize)
 	var found []finding.Finding
+	kind := kindOf(d.FD())
+	if d.IsLocal() {
+		found = append(found, finding.Finding{Severity: finding.Pass, Condition: "local", Path: root, Subject: root, Detail: fmt.Sprintf("%s: one kernel mounts it; %s; %s", kind, holds(kind), left(space, st.Files, uint64(st.Ffree)))})
+	}
 	warn := func(condition, format string, args ...any) {
 		found = append(found, finding.Finding{Severity: finding.Warn, Condition: condition, Path: root, Subject: root, Detail: fmt.Sprintf(format, args...)})
 	}
-	space := uint64(st.Bavail) * uint64(st.Bsize)
 	if !d.IsLocal() {
-		warn("shared-filesystem", "other machines may mount it: locks and process ids of theirs mean nothing here, and clocks may disagree; take leases over with --observe")
+		warn("shared-filesystem", "%s: other machines may mount it: locks and process ids of theirs mean nothing here, and clocks may disagree; take leases over with --observe; %s; %s", kind, holds(kind), left(space, st.Files, uint64(st.Ffree)))
 	}
 	if readOnly(d.FD()) {
 		warn("read-only", "nothing can be written: state can be looked at, and not changed")
@@ -44,8 +48,25 @@ func filesystem(x *examination, root string) []finding.Finding {
 	if st.Files > 0 && st.Ffree < leastInodes {
 		warn("no-inodes", "%d inodes are left", st.Ffree)
 	}
-	if len(found) == 0 {
-		found = append(found, finding.Finding{Severity: finding.Pass, Condition: "local", Path: root, Subject: root, Detail: fmt.Sprintf("one kernel mounts it, %d MiB are left", space>>20)})
-	}
 	return found
+}
+
+// holds says what the protocols may build on, on a filesystem of a kind. Nothing is tried, for that would write: it is what the
+// kernel's code of these kinds does. zfs renames without replacing only in its newer versions.
+func holds(kind string) string {
+	switch kind {
+	case "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "tmpfs", "overlay":
+		return "hard links, renames that replace nothing, and flock hold"
+	case "zfs":
+		return "hard links and flock hold, renames that replace nothing may"
+	}
+	return "whether hard links, flock, and renames that replace nothing work is not known"
+}
+
+// left says how much can still be stored. A filesystem without a table of inodes reports none.
+func left(space, inodes, free uint64) string {
+	if inodes == 0 {
+		return fmt.Sprintf("%d MiB are left", space>>20)
+	}
+	return fmt.Sprintf("%d MiB and %d inodes are left", space>>20, free)
 }

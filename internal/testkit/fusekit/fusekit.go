@@ -11,7 +11,6 @@ package fusekit
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -79,7 +78,7 @@ func Mount(t *testing.T, opts Options) *FS {
 	_, err := os.Stat("/dev/fuse")
 	testkit.Need(t, err == nil, "/dev/fuse")
 
-	ownNamespace(t)
+	testkit.OwnMounts(t)
 	f := &FS{Dir: t.TempDir(), Backing: t.TempDir()}
 	root, err := fs.NewLoopbackRoot(f.Backing)
 	if err != nil {
@@ -109,19 +108,6 @@ func Mount(t *testing.T, opts Options) *FS {
 		t.Fatal("mount:", err)
 	}
 	return f
-}
-
-// ownNamespace moves the calling goroutine to a thread with a mount namespace of its own. The thread ends with the
-// goroutine, since it is never unlocked, and the namespace with the last process in it.
-func ownNamespace(t *testing.T) {
-	t.Helper()
-	runtime.LockOSThread()
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		t.Fatal("a mount namespace:", err)
-	}
-	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		t.Fatal("private mounts:", err)
-	}
 }
 
 // closeOnExec keeps the server's descriptor from the programs that the test starts: one that had it would keep the

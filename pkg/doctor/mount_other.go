@@ -9,3 +9,12 @@ func readOnly(fd int) bool {
 	var st unix.Statfs_t
 	return unix.Fstatfs(fd, &st) == nil && uint64(st.Flags)&uint64(unix.MNT_RDONLY) != 0
 }
+
+// kindOf is the name of a directory's filesystem: apfs, zfs, ufs.
+func kindOf(fd int) string {
+	var st unix.Statfs_t
+	if unix.Fstatfs(fd, &st) != nil {
+		return "an unknown filesystem"
+	}
+	return unix.ByteSliceToString(st.Fstypename[:])
+}
