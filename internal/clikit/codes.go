@@ -1,5 +1,7 @@
 package clikit
 
+import "slices"
+
 // Code is one stable word of the output contract.
 type Code struct {
 	Word    string
@@ -209,6 +211,11 @@ func StatusOf(code string) int {
 		}
 	}
 	return statusRefused
+}
+
+// IsCode reports whether there is a code of that name.
+func IsCode(word string) bool {
+	return slices.ContainsFunc(Codes, func(c Code) bool { return c.Word == word })
 }
 
 const exitTable = `EXIT STATUS:

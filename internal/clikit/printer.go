@@ -31,6 +31,7 @@ type printer struct {
 	status   int      // the worst so far
 	exports  []string // the variables that the verb gives to eval
 	takes    bool     // the verb takes something that its object alone tells of
+	replaces bool     // a refusal unsets the variables
 	progress Line     // on standard error
 	buffer   *buffer  // of a long listing; nil when each object is written at once
 	observed func(line []byte)
@@ -102,7 +103,7 @@ func (p *printer) render(o Object) (string, error) {
 		if script, ok := o.(interface{ Script() string }); ok && o.head().Code != "usage" {
 			return script.Script(), nil
 		}
-		if p.takes {
+		if p.replaces {
 			return shell(o, p.exports), nil
 		}
 		return shell(o, nil), nil

@@ -41,6 +41,7 @@ type Verb struct {
 	Objects     []Object // one of each kind it prints, for the schema
 	Exports     []string // the variables of its --format sh; empty when it has none
 	Script      bool     // its --format sh is a script to review, of objects with a Script method
+	Replaces    bool     // a refusal in shell form unsets the variables, lest stale ones be taken for what was refused
 	Takes       bool     // takes something that only its object tells of, and gives it back when that cannot be delivered
 	Lists       bool     // a reader that goes away early ends it quietly
 	Mutates     bool     // a signal ends its waiting, never its writing
@@ -300,7 +301,7 @@ func (r *run) act(v *Verb, op, full string, ctx *cli.Context) error {
 		r.call.format = defaultFormat()
 	}
 	r.call.Args, r.call.Words = args, r.env.Args[1:]
-	r.call.exports, r.call.takes = v.Exports, v.Takes
+	r.call.exports, r.call.takes, r.call.replaces = v.Exports, v.Takes, v.Takes || v.Replaces
 	r.call.Context = context.Background()
 	switch {
 	case v.Command: // catches signals itself

@@ -141,7 +141,7 @@ func TestLeftoversThatStay(t *testing.T) {
 				time.Sleep(50 * time.Millisecond)
 			}
 			end := w.ends(7, "close-failed", "unknown")
-			if !strings.Contains(end.End.Cause, "processes running") || !strings.Contains(w.stderr(), "still running") {
+			if !strings.Contains(end.End.Cause, "left running") || !strings.Contains(w.stderr(), "still running") {
 				t.Errorf("the cause is %q, standard error: %s", end.End.Cause, w.stderr())
 			}
 			s.refused(nil, ownerUncertain)

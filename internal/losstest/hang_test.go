@@ -90,7 +90,7 @@ func TestCommandCannotBeEnded(t *testing.T) {
 	if status := s.end(); status != statusLost {
 		t.Errorf("the status is %d", status)
 	}
-	s.says("1 processes of the command could not be ended")
+	s.says("1 of the command's processes could not be ended")
 	s.overBefore("the lease's end", s.sight.expiry())
 	if e, told := s.event("descendants-left"); !told || e.Processes != 1 {
 		t.Errorf("what is left was told as %+v", e)

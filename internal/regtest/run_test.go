@@ -243,7 +243,7 @@ func TestAForeignListenerIsAConflict(t *testing.T) {
 			endpoint := c.endpoint + strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 			for _, more := range [][]string{{}, {"--no-listen"}} {
 				a := s.regctl(append(append([]string{"run", "--root", "a", "--endpoint", endpoint, "-E", "9"}, more...), "--", "touch", "started")...)
-				if a.status != 9 || !strings.Contains(a.errs, `"code":"conflict"`) || !strings.HasSuffix(a.errs, endpoint+" is in use: another program listens there\n") {
+				if a.status != 9 || !strings.Contains(a.errs, `"code":"conflict"`) || !strings.Contains(a.errs, "\nregctl: "+endpoint+" is in use: another program listens there (") {
 					t.Errorf("status %d: %s", a.status, a.errs)
 				}
 			}

@@ -65,8 +65,8 @@ Example: one agent per session directory, made when it is missing
    fencectl run --dir sessions/s1 --create -- my-agent --resume`,
 		Flags: append(admissionFlags(&o.admitOptions),
 			clikit.WordFlag("native-lease", "who takes the native `LEASE`", &o.native, nativeNone, nativeHold, nativeChild),
-			clikit.DurationFlag("native-stale", "with hold: a dead owner's lease is taken over after so `LONG` untouched (default 10s)", &o.stale, time.Second, 24*time.Hour),
-			clikit.DurationFlag("leftover-wait", "how `LONG` to wait for what the command left running (default 10s)", &o.leftover, 0, 24*time.Hour),
+			clikit.DurationFlag("native-stale", "with hold: a dead owner's lease is taken over after so `LONG` untouched", &o.stale, time.Second, 24*time.Hour),
+			clikit.DurationFlag("leftover-wait", "how `LONG` to wait for what the command left running", &o.leftover, 0, 24*time.Hour),
 			&cli.IntFlag{Name: "conflict-exit-code", Aliases: []string{"E"}, Usage: "exit with `N` when somebody else has the session", Destination: &o.conflict, Value: statusRefused},
 		),
 		RawOutput: true,
@@ -350,7 +350,7 @@ func (w *owning) end(c *clikit.Call, r supervise.Result) error {
 		c.Warn("the native lease was not released: %v", released)
 	}
 	if r.Leftover > 0 {
-		c.Warn("%d of the command's processes are still running; while one of them has the hold open nobody else is admitted to %s", r.Leftover, w.f.Selected())
+		c.Warn("still running: %d of the command's processes; while one of them has the hold open nobody else is admitted to %s", r.Leftover, w.f.Selected())
 	}
 	c.Exit(r.Status)
 	if r.Signal != 0 {
@@ -404,7 +404,7 @@ func endMark(r supervise.Result, released error) fence.Mark {
 	case r.Signal != 0:
 		m = fence.Mark{To: fence.CloseFailed, Storage: fence.StorageUnknown, Cause: fmt.Sprintf("the command was ended by signal %d", int(r.Signal))}
 	case r.Leftover > 0:
-		m = fence.Mark{To: fence.CloseFailed, Storage: fence.StorageUnknown, Cause: fmt.Sprintf("the command left %d processes running", r.Leftover)}
+		m = fence.Mark{To: fence.CloseFailed, Storage: fence.StorageUnknown, Cause: fmt.Sprintf("left running: %d of the command's processes", r.Leftover)}
 	}
 	if released != nil {
 		m.To, m.Lease = fence.CloseFailed, fence.Failed
@@ -428,7 +428,7 @@ func contradicts(err error) bool {
 // lostError is the loss with what became of the command.
 func lostError(r supervise.Result) error {
 	if r.Leftover > 0 {
-		return fmt.Errorf("the hold was lost: %w; %d processes of the command could not be ended; status 124 is fencectl's own", r.Lost, r.Leftover)
+		return fmt.Errorf("the hold was lost: %w; %d of the command's processes could not be ended; status 124 is fencectl's own", r.Lost, r.Leftover)
 	}
 	return fmt.Errorf("the hold was lost: %w; the command was ended; status 124 is fencectl's own", r.Lost)
 }

@@ -31,7 +31,7 @@ func checkVerb() *clikit.Verb {
 		Usage: "say what in a state directory would hang, mislead or block the other programs, and what cures it",
 		Args:  "[DIR…]",
 		Description: `A directory may be a fleet's home, a session directory, a state home, or a tree that has such below it; without
-one it is the current directory. One object for each finding, the check by check, and a summary at the end. The status is 1
+one it is the current directory. One object for each finding, check by check, and a summary at the end. The status is 1
 when anything failed. Nothing is written or removed, and nothing that is no regular file is opened.
 
 --profile strict makes a failure of every warning, --promote of those with the named conditions. --format sh prints the
@@ -159,6 +159,11 @@ func check(c *clikit.Call, o checkOptions) error {
 	checks, err := doctor.Named(words(o.only))
 	if err != nil {
 		return clikit.Usagef("--only %s: %v; 'fsdoctor check --list' shows them", o.only, err)
+	}
+	for _, word := range words(o.promote) {
+		if !clikit.IsCode(word) {
+			return clikit.Usagef("--promote %s: no condition is called %q; 'fsdoctor check --list' shows them", o.promote, word)
+		}
 	}
 	if o.list {
 		if len(c.Args) > 0 {

@@ -18,7 +18,7 @@ func probeFlag(into *time.Duration) cli.Flag {
 }
 
 func scanVerb() *clikit.Verb {
-	o := doctor.ScanOptions{Jobs: 2}
+	o := doctor.ScanOptions{Jobs: 2, Huge: 1 << 30}
 	return &clikit.Verb{
 		Name:  "scan",
 		Usage: "find what hangs, misleads or blocks in a whole tree",
@@ -35,7 +35,7 @@ Example: every named pipe and every hanging mount below a directory
 			&cli.IntFlag{Name: "jobs", Usage: "look at `N` directories at once", Destination: &o.Jobs, Value: 2},
 			&cli.IntFlag{Name: "max-depth", Usage: "go at most `N` levels down", Destination: &o.MaxDepth, DefaultText: "no bound"},
 			&cli.BoolFlag{Name: "one-file-system", Usage: "do not go into other filesystems", Destination: &o.OneFileSystem, DisableDefaultText: true},
-			clikit.SizeFlag("huge", "the `SIZE` from which a file is huge (default 1GiB)", &o.Huge, 1<<50),
+			clikit.SizeFlag("huge", "the `SIZE` from which a file is huge", &o.Huge, 1<<50),
 			probeFlag(&o.Patience),
 		},
 		Objects: []clikit.Object{&hazard{}, &scanSummary{}},

@@ -226,7 +226,7 @@ func (k *keeping) end(c *clikit.Call, r supervise.Result) error {
 // lostError is the loss with what became of the command.
 func lostError(r supervise.Result) error {
 	if r.Leftover > 0 {
-		return fmt.Errorf("the lease was lost: %w; %d processes of the command could not be ended; status 124 is leasectl's own", r.Lost, r.Leftover)
+		return fmt.Errorf("the lease was lost: %w; %d of the command's processes could not be ended; status 124 is leasectl's own", r.Lost, r.Leftover)
 	}
 	return fmt.Errorf("the lease was lost: %w; the command was ended; status 124 is leasectl's own", r.Lost)
 }

@@ -27,7 +27,7 @@ Example: shut the machine down when nobody drives the fleet any more
 
    leasectl wait --timeout 1h && poweroff`,
 		Flags: append(o.flags(),
-			clikit.WordFlag("for", "what to wait for, `STATE` (default acquirable)", &o.until, string(lease.UntilFree), string(lease.UntilAcquirable), string(lease.UntilExpired)),
+			clikit.WordFlag("for", "what to wait for, `STATE`", &o.until, string(lease.UntilFree), string(lease.UntilAcquirable), string(lease.UntilExpired)),
 			clikit.DurationFlag("timeout", "give up after `LONG`", &o.timeout, time.Millisecond, lease.MaxDuration),
 		),
 		Objects: []clikit.Object{&statusObject{}},

@@ -80,9 +80,10 @@ Example: talk to the service
 
    eval "$(regctl access --root . --format sh)" || exit
    curl -H "Authorization: Bearer $REG_CAPABILITY" "$REG_ENDPOINT/"`,
-		Flags:   o.flags(),
-		Objects: []clikit.Object{&access{}},
-		Exports: []string{"REG_ROOT", "REG_ENDPOINT", "REG_EPOCH", "REG_CAPABILITY"},
+		Flags:    o.flags(),
+		Objects:  []clikit.Object{&access{}},
+		Exports:  []string{"REG_ROOT", "REG_ENDPOINT", "REG_EPOCH", "REG_CAPABILITY"},
+		Replaces: true,
 		Run: func(c *clikit.Call) error {
 			h, err := s.openRoot(o)
 			if err != nil {

@@ -247,7 +247,7 @@ func (w *serving) end(r supervise.Result) error {
 		w.c.Warn("the registration was not released; 'regctl recover snapshot' leads on: %v", err)
 	}
 	if r.Leftover > 0 {
-		w.c.Warn("%d processes of the command are still running, and may have its socket", r.Leftover)
+		w.c.Warn("still running, perhaps with its socket: %d of the command's processes", r.Leftover)
 	}
 	w.c.Exit(r.Status)
 	if r.Signal != 0 {
