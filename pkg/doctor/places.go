@@ -32,32 +32,30 @@ type Place struct {
 	Names []string // of its entries
 }
 
-// places finds the places at and below the roots, symlinks not followed. What does not answer is a result.
+// places finds the places at and below the roots, symlinks not followed but a fleet's state. What does not answer is a result.
 func (x *examination) places(roots []string) (places []Place, lost []Result) {
+	say := func(condition, path, detail string) {
+		lost = append(lost, Result{"entry-types", finding.Finding{Severity: finding.Fail, Condition: condition, Path: path, Subject: path, Detail: detail}})
+	}
 	for _, root := range roots {
 		stack := []stop{{dir: filepath.Clean(root), root: true}}
 		for len(stack) > 0 {
 			at := stack[len(stack)-1]
-			dir := at.dir
 			stack = stack[:len(stack)-1]
-			var entries []fs.DirEntry
-			var err error
-			last, ok := x.guard.Do(dir, func(func(string)) {
-				entries, err = os.ReadDir(dir)
-				if at.root {
-					st, err := regfile.Lstat(dir + ".lock")
-					at.native = err == nil && st.Kind == regfile.Directory
-				}
-			})
+			seen := &sight{}
+			last, ok := x.guard.Do(at.dir, func(touch func(string)) { seen.look(&at, touch) })
 			switch {
 			case !ok:
-				lost = append(lost, Result{"entry-types", finding.Finding{Severity: finding.Fail, Condition: Unresponsive, Path: last, Subject: last, Detail: "its filesystem does not answer"}})
+				say(Unresponsive, last, "its filesystem does not answer")
 				continue
-			case err != nil:
-				lost = append(lost, Result{"entry-types", finding.Finding{Severity: finding.Fail, Condition: "unreadable", Path: dir, Subject: dir, Detail: regfile.Errno(reason(err))}})
+			case seen.err != nil:
+				say("unreadable", at.dir, regfile.Errno(reason(seen.err)))
 				continue
 			}
-			found, inside := placesOf(at, entries)
+			if seen.state != nil {
+				say(finding.CodeOf(seen.state), filepath.Join(at.dir, stateName), seen.state.Error())
+			}
+			found, inside := placesOf(at, seen)
 			places = append(places, found...)
 			stack = append(stack, inside...)
 		}
@@ -65,6 +63,36 @@ func (x *examination) places(roots []string) (places []Place, lost []Result) {
 	slices.SortFunc(places, func(a, b Place) int { return strings.Compare(a.Dir, b.Dir) })
 	return places, lost
 }
+
+// sight is what was seen of a directory.
+type sight struct {
+	entries []fs.DirEntry
+	err     error
+	linked  bool  // its state is a link to a directory
+	state   error // what is wrong with what is called state, and is no directory
+}
+
+// look reads a directory, and follows what is called state, as leasectl does. A file of that name is nobody's mistake but in a root.
+func (s *sight) look(at *stop, touch func(string)) {
+	s.entries, s.err = os.ReadDir(at.dir)
+	if at.root {
+		st, err := regfile.Lstat(at.dir + ".lock")
+		at.native = err == nil && st.Kind == regfile.Directory
+	}
+	i := slices.IndexFunc(s.entries, func(e fs.DirEntry) bool { return e.Name() == stateName && !e.IsDir() })
+	if i < 0 || s.entries[i].Type().IsRegular() && !at.root {
+		return
+	}
+	path := filepath.Join(at.dir, stateName)
+	touch(path)
+	d, err := regfile.OpenDir(path)
+	if s.linked, s.state = err == nil, err; s.linked {
+		d.Close()
+	}
+}
+
+// stateName is what a fleet calls the directory of its leases.
+const stateName = "state"
 
 // reason is what is wrong with a path, without the path.
 func reason(err error) error {
@@ -79,17 +107,24 @@ type stop struct {
 	dir    string
 	root   bool
 	native bool // a native lease lies beside it
+	link   bool // a fleet's state: of what is behind the link only the leases are looked at
 }
 
 // placesOf says what a directory is, and which of its directories to go into.
-func placesOf(at stop, entries []fs.DirEntry) (places []Place, below []stop) {
+func placesOf(at stop, seen *sight) (places []Place, below []stop) {
 	dir := at.dir
-	names := make([]string, len(entries))
-	for i, e := range entries {
+	names := make([]string, len(seen.entries))
+	for i, e := range seen.entries {
 		names[i] = e.Name()
 	}
 	has := func(name string) bool { _, found := slices.BinarySearch(names, name); return found }
 	add := func(w Where) { places = append(places, Place{w, dir, names}) }
+	if at.link {
+		if keepsLeases(dir, names) {
+			add(Leases)
+		}
+		return places, nil
+	}
 	stateHome := has("registry") && has("roots")
 	switch {
 	case stateHome:
@@ -109,10 +144,13 @@ func placesOf(at stop, entries []fs.DirEntry) (places []Place, below []stop) {
 	if has("fleet.json") || has("package.json") {
 		add(Fleet)
 	}
-	for _, e := range entries {
+	if seen.linked {
+		below = append(below, stop{dir: filepath.Join(dir, stateName), link: true})
+	}
+	for _, e := range seen.entries {
 		if e.IsDir() && !stateHome && e.Name() != "node_modules" {
 			beside, found := slices.BinarySearch(names, e.Name()+".lock")
-			below = append(below, stop{dir: filepath.Join(dir, e.Name()), native: found && entries[beside].IsDir()})
+			below = append(below, stop{dir: filepath.Join(dir, e.Name()), native: found && seen.entries[beside].IsDir()})
 		}
 	}
 	return places, below

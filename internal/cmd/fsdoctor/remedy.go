@@ -30,6 +30,11 @@ func remedy(r doctor.Result) string {
 	switch r.Condition {
 	case regfile.CodeNotRegular:
 		return moveAside(r.Path)
+	case regfile.CodeDirectoryInvalid:
+		if r.Check == "entry-types" {
+			return moveAside(r.Path)
+		}
+		return "ls -ld -- " + clikit.Quote(r.Path)
 	case "readable-by-others":
 		return "chmod go= -- " + clikit.Quote(r.Path)
 	case "writable-by-others":
@@ -52,7 +57,7 @@ func remedy(r doctor.Result) string {
 		return "findmnt -T " + clikit.Quote(r.Path)
 	case doctor.Unresponsive:
 		return "none is safe: its server has to answer again; findmnt shows which filesystem it is"
-	case "unreadable", regfile.CodeDirectoryInvalid:
+	case "unreadable":
 		return "ls -ld -- " + clikit.Quote(r.Path)
 	case "clock-behind":
 		return "date; timedatectl"
