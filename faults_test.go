@@ -19,8 +19,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/sys/unix"
-
 	"holdfast/internal/testkit"
 )
 
@@ -225,16 +223,15 @@ func TestKernelLeaseIsBusy(t *testing.T) {
 				t.Parallel()
 				fleet, lock := fleetWith(t, v.lease())
 				path := lock + suffix
-				fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
+				f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 				must(t, err)
 				check := untouched(t, fleet)
-				_, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_WRLCK)
-				if err != nil {
-					unix.Close(fd)
+				if err = testkit.KernelLease(f); err != nil {
+					f.Close()
 				}
 				testkit.Need(t, err == nil, "kernel leases")
 				a := ask(t, fleet, append([]string{"leasectl"}, v.argv...)...)
-				unix.Close(fd) // this test would have to wait as well
+				f.Close() // this test would have to wait as well
 				switch {
 				case slices.Contains(busy, v.name):
 					a.is(75, "busy").has("path", filepath.Join("state", filepath.Base(path)))
@@ -257,11 +254,10 @@ func TestKernelLeaseIsBusy(t *testing.T) {
 // TestKernelLeaseDoesNotStopTheDoctor: what a file is can be told without opening it; its bytes would have to be waited for.
 func TestKernelLeaseDoesNotStopTheDoctor(t *testing.T) {
 	fleet, lock := fleetWith(t, heldLease())
-	fd, err := unix.Open(lock, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	f, err := os.OpenFile(lock, os.O_RDWR, 0)
 	must(t, err)
-	defer unix.Close(fd)
-	_, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_WRLCK)
-	testkit.Need(t, err == nil, "kernel leases")
+	defer f.Close()
+	testkit.Need(t, testkit.KernelLease(f) == nil, "kernel leases")
 	ask(t, fleet, "fsdoctor", "classify", lock).is(0, "regular")
 	a := ask(t, fleet, "fsdoctor", "cat", lock)
 	if a.status != 75 || a.stdout != "" || !strings.Contains(a.stderr, `"code":"busy"`) {

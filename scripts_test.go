@@ -67,6 +67,11 @@ func TestScripts(t *testing.T) {
 				Setup: func(e *testscript.Env) error {
 					// The race runtime would sleep for a second at the exit of every program.
 					e.Setenv("GORACE", "atexit_sleep_ms=0")
+					e.Defer(func() {
+						if err := examine(e.WorkDir); err != nil {
+							e.T().Fatal("what the script left: ", err)
+						}
+					})
 					return nil
 				},
 			})

@@ -168,7 +168,7 @@ func (z *Zoo) leases() error {
 				return err
 			}
 			// Not every filesystem gives leases; the file is there all the same.
-			_ = kernelLease(f)
+			_ = KernelLease(f)
 		}
 	}
 	return nil

@@ -7,4 +7,5 @@ import (
 	"os"
 )
 
-func kernelLease(*os.File) error { return errors.ErrUnsupported }
+// KernelLease is for Linux.
+func KernelLease(*os.File) error { return errors.ErrUnsupported }

@@ -140,6 +140,12 @@ func TestRowAnotherPidNamespace(t *testing.T) {
 			if id.Hostname != names[0] {
 				t.Fatalf("%+v", id)
 			}
+			// A namespace that ends gives its number to the next one, and then the verdict is dead; an open one keeps it.
+			namespace, err := os.Open(fmt.Sprintf("/proc/%d/ns/pid", process.Process.Pid))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer namespace.Close()
 			from := func() Verdict { return verdicts(t, hosted(names[1], "judge", encode(id)))[0] }
 			wordIs(t, Judge(id, false), Live)
 			wordIs(t, from(), Uncertain)

@@ -166,8 +166,7 @@ func TestAFileUnderAKernelLeaseIsBusy(t *testing.T) {
 		holder, err := os.OpenFile(filepath.Join(dir, "file"), os.O_RDWR, 0)
 		check(t, err)
 		defer holder.Close()
-		_, err = unix.FcntlInt(holder.Fd(), unix.F_SETLEASE, unix.F_WRLCK)
-		testkit.Need(t, err == nil, "a filesystem with kernel leases")
+		testkit.Need(t, testkit.KernelLease(holder) == nil, "a filesystem with kernel leases")
 		d := openDir(t, dir, noProc)
 		testkit.Within(t, 10*time.Second, func() {
 			_, err := d.Read("file", DefaultLimit)
