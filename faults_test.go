@@ -265,6 +265,19 @@ func TestKernelLeaseDoesNotStopTheDoctor(t *testing.T) {
 	}
 }
 
+// TestKernelLeaseOnAClaimHasNoCommand: a claim that cannot be read cannot be named, so fsdoctor prints no command that would clear it.
+func TestKernelLeaseOnAClaimHasNoCommand(t *testing.T) {
+	fleet, lock := fleetWith(t, heldLease())
+	f, err := os.Create(lock + ".mutex")
+	must(t, err)
+	defer f.Close()
+	testkit.Need(t, testkit.KernelLease(f) == nil, "kernel leases")
+	a := ask(t, fleet, "fsdoctor", "check", "--only", "claims", "state")
+	if !strings.Contains(a.stdout, `"condition":"unproven"`) || !strings.Contains(a.stdout, `"remedy":"none is safe: the claim cannot be read, so it cannot be named"`) {
+		t.Errorf("status %d: %s%s", a.status, a.stdout, a.stderr)
+	}
+}
+
 // TestOddPathsSurvive: a path of any bytes is printed so that it can be used again, in one line.
 func TestOddPathsSurvive(t *testing.T) {
 	for name, odd := range map[string]string{

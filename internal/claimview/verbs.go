@@ -16,6 +16,17 @@ type Commands struct {
 	Users   string // who must not be running when one is cleared by force: "program that uses this lease"
 }
 
+// LeaseCommands are leasectl's verbs about the claim of a lease file.
+func LeaseCommands(lock string) Commands {
+	which := "--lock " + clikit.Quote(lock)
+	return Commands{Inspect: "leasectl claim inspect " + which, Clear: "leasectl claim clear " + which, Users: "program that uses this lease"}
+}
+
+// SessionCommands are fencectl's verbs about the transaction file of a session, which the flag names.
+func SessionCommands(which string) Commands {
+	return Commands{Inspect: "fencectl tx inspect " + which, Clear: "fencectl tx clear " + which, Users: "program that opens this session"}
+}
+
 // Remedy is the command that leads on from a claim that was found; empty when there is none.
 func (c Commands) Remedy(in claim.Inspection) string {
 	switch in.State {

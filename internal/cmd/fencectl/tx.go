@@ -20,12 +20,12 @@ between leaves it, and every write waits for it in vain. It is never removed by 
 
 // txCommands are the verbs about the transaction file of the session's directory, or about the garden's record-arm lock.
 func (s *session) txCommands() claimview.Commands {
-	which, users := s.flag(), "program that opens this session"
-	if s.garden.ID != "" {
-		which = "--garden " + clikit.Quote(s.garden.ID) + " --meta-root " + clikit.Quote(s.garden.MetaRoot)
-		users = "program that works on this garden"
+	if s.garden.ID == "" {
+		return claimview.SessionCommands(s.flag())
 	}
-	return claimview.Commands{Inspect: "fencectl tx inspect " + which, Clear: "fencectl tx clear " + which, Users: users}
+	commands := claimview.SessionCommands("--garden " + clikit.Quote(s.garden.ID) + " --meta-root " + clikit.Quote(s.garden.MetaRoot))
+	commands.Users = "program that works on this garden"
+	return commands
 }
 
 // txTarget is a claim file: a directory's transaction file, or a garden's record-arm lock.

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"holdfast/internal/claimview"
 	"holdfast/internal/clikit"
+	"holdfast/pkg/claim"
 	"holdfast/pkg/doctor"
 	"holdfast/pkg/fence"
 	"holdfast/pkg/lease"
@@ -90,23 +92,18 @@ func leaseRemedy(r doctor.Result, subject string) string {
 }
 
 func claimRemedy(r doctor.Result, subject string) string {
-	inspect, clear := "leasectl claim inspect --lock "+subject, "leasectl claim clear --lock "+subject
-	if strings.HasSuffix(r.Path, fence.TxName) {
-		inspect, clear = "fencectl tx inspect --dir "+subject, "fencectl tx clear --dir "+subject
-	}
-	switch r.Condition {
-	case "abandoned":
-		return clear + " --token " + clikit.Quote(r.Token)
-	case "unproven":
-		by := "--token " + clikit.Quote(r.Token)
-		if r.Token == "" {
-			by = "--digest " + r.Fingerprint
-		}
-		return clear + " " + by + " --force # only when no program that uses it can be running"
-	case regfile.CodeNotRegular:
+	if r.Condition == regfile.CodeNotRegular {
 		return moveAside(r.Path)
 	}
-	return inspect
+	commands := claimview.LeaseCommands(r.Subject)
+	if strings.HasSuffix(r.Path, fence.TxName) {
+		commands = claimview.SessionCommands("--dir " + subject)
+	}
+	in := claim.Inspection{State: claim.State(r.Condition), Path: r.Path, Token: r.Token, Fingerprint: r.Fingerprint}
+	if remedy := commands.Remedy(in); remedy != "" {
+		return remedy
+	}
+	return commands.Inspect
 }
 
 func fenceRemedy(r doctor.Result, subject string) string {

@@ -36,12 +36,7 @@ Example:
 }
 
 // claimCommands are the verbs about the claim of the session's lock.
-func (s *session) claimCommands() claimview.Commands {
-	lock := "--lock " + clikit.Quote(s.lock)
-	return claimview.Commands{
-		Inspect: "leasectl claim inspect " + lock, Clear: "leasectl claim clear " + lock, Users: "program that uses this lease",
-	}
-}
+func (s *session) claimCommands() claimview.Commands { return claimview.LeaseCommands(s.lock) }
 
 func (s *session) inspectClaim(c *clikit.Call, t target) error {
 	store, err := s.open(t, lease.Options{})
