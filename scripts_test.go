@@ -91,7 +91,7 @@ func mustConform(p *clikit.Program) func([]byte) {
 			panic(err)
 		}
 		code, op := object["code"].(string), object["op"].(string)
-		if !listed(code) {
+		if !clikit.IsCode(code) {
 			panic(fmt.Sprintf("code %q is not listed in clikit.Codes", code))
 		}
 		found := false
@@ -109,15 +109,6 @@ func mustConform(p *clikit.Program) func([]byte) {
 			panic(fmt.Sprintf("op %q has no schema", op))
 		}
 	}
-}
-
-func listed(code string) bool {
-	for _, c := range clikit.Codes {
-		if c.Word == code {
-			return true
-		}
-	}
-	return false
 }
 
 func validate(schema []byte, object map[string]any) error {

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"holdfast/pkg/regfile"
+	"holdfast/pkg/strictjson"
 )
 
 // Object is one line of output. Implementations embed Head first.
@@ -75,6 +76,25 @@ type Export struct{ Name, Value string }
 
 // Exporter is an object with a form for the shell.
 type Exporter interface{ Exports() []Export }
+
+// SyntaxFault is what is wrong with a file whose content cannot be read, and where.
+type SyntaxFault struct {
+	Fault  string `json:"fault,omitzero"`
+	Offset *int64 `json:"offset,omitzero"` // bytes
+}
+
+// FaultOf takes the fault from an error about a file's content.
+func FaultOf(err error) SyntaxFault {
+	var e *strictjson.Error
+	if !errors.As(err, &e) {
+		return SyntaxFault{}
+	}
+	f := SyntaxFault{Fault: string(e.Fault)}
+	if e.Offset >= 0 {
+		f.Offset = &e.Offset
+	}
+	return f
+}
 
 // FileFacts are what a refusal about a file knows beside its reason.
 type FileFacts struct {

@@ -1,7 +1,6 @@
 package doctortest
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -66,19 +65,17 @@ func run(t *testing.T, args ...string) {
 // said is the conditions that the check names of a directory, each with its detail.
 func said(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	out, err := exec.Command("fsdoctor", "check", "--only", "filesystem", "--format", "json", dir).Output()
-	if err != nil {
-		t.Fatal(err)
+	o := doctor(t, "check", "--only", "filesystem", dir)
+	if o.status != 0 {
+		t.Fatalf("status %d: %s", o.status, o.stderr)
 	}
 	found := map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		var x struct{ Check, Condition, Detail, Path string }
-		must(t, json.Unmarshal([]byte(line), &x))
+	for _, x := range o.objects {
 		if x.Check != "filesystem" {
 			continue
 		}
 		if x.Path != dir {
-			t.Errorf("a finding about %s: %s", x.Path, line)
+			t.Errorf("a finding about %s: %+v", x.Path, x)
 		}
 		found[x.Condition] = x.Detail
 	}

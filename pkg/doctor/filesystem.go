@@ -15,6 +15,9 @@ const (
 	leastInodes = 64
 )
 
+// unknownKind is the name of a filesystem that the kernel does not tell.
+const unknownKind = "an unknown filesystem"
+
 // filesystem says what holds on the filesystem of a directory.
 func filesystem(x *examination, root string) []finding.Finding {
 	x.touch(root)
@@ -39,7 +42,7 @@ func filesystem(x *examination, root string) []finding.Finding {
 	if !d.IsLocal() {
 		warn("shared-filesystem", "%s: other machines may mount it: locks and process ids of theirs mean nothing here, and clocks may disagree; take leases over with --observe; %s; %s", kind, holds(kind), left(space, st.Files, uint64(st.Ffree)))
 	}
-	if readOnly(d.FD()) {
+	if readOnly(&st) {
 		warn("read-only", "nothing can be written: state can be looked at, and not changed")
 	}
 	if space < leastSpace {

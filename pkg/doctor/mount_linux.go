@@ -9,14 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unknownKind is the name of a filesystem that the kernel does not tell.
-const unknownKind = "an unknown filesystem"
-
-// readOnly reports whether a directory's filesystem is mounted read-only.
-func readOnly(fd int) bool {
-	var st unix.Statfs_t
-	return unix.Fstatfs(fd, &st) == nil && st.Flags&unix.ST_RDONLY != 0
-}
+// readOnly reports whether a filesystem is mounted read-only.
+func readOnly(st *unix.Statfs_t) bool { return st.Flags&unix.ST_RDONLY != 0 }
 
 // kindOf is the name of a directory's filesystem as mount(8) knows it: ext4, nfs4, fuse.sshfs.
 func kindOf(fd int) string {

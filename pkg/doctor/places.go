@@ -162,7 +162,7 @@ func keepsLeases(dir string, names []string) bool {
 	if !slices.ContainsFunc(names, isLease) {
 		return false
 	}
-	if abs, err := filepath.Abs(dir); err == nil && filepath.Base(abs) == "state" {
+	if abs, err := filepath.Abs(dir); err == nil && filepath.Base(abs) == stateName {
 		return true
 	}
 	return slices.ContainsFunc(names, func(name string) bool {

@@ -74,8 +74,8 @@ func Fingerprint(err error) string {
 		return r.Fingerprint
 	}
 	var file *regfile.Error
-	if errors.As(err, &file) && file.Code == regfile.CodeTooLarge && file.Stamp != nil {
-		return file.Stamp.Fingerprint()
+	if errors.As(err, &file) {
+		return file.Fingerprint()
 	}
 	return ""
 }

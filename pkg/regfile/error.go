@@ -90,3 +90,11 @@ func Errno(err error) string {
 func IOError(op, path string, err error) *Error {
 	return &Error{Code: CodeIO, Path: path, Op: op, Err: err}
 }
+
+// Fingerprint names the content of a file that is too large to be read; empty of any other error.
+func (e *Error) Fingerprint() string {
+	if e.Code != CodeTooLarge || e.Stamp == nil {
+		return ""
+	}
+	return e.Stamp.Fingerprint()
+}

@@ -12,7 +12,6 @@ import (
 	"holdfast/pkg/fence"
 	"holdfast/pkg/procid"
 	"holdfast/pkg/regfile"
-	"holdfast/pkg/strictjson"
 )
 
 // refusal is every answer of fencectl that is no success.
@@ -30,9 +29,8 @@ type refusal struct {
 	Tx            *claimview.View `json:"tx,omitzero"`
 	Hold          *holdView       `json:"hold,omitzero"`
 	Temps         []string        `json:"temps,omitzero"`
-	Fault         string          `json:"fault,omitzero"` // what is wrong with an unreadable file
-	Offset        *int64          `json:"offset,omitzero"`
-	Fingerprint   string          `json:"fingerprint,omitzero"`
+	clikit.SyntaxFault
+	Fingerprint string `json:"fingerprint,omitzero"`
 	clikit.FileFacts
 	clikit.Why
 
@@ -75,13 +73,7 @@ func (s *session) refusal(err error) *refusal {
 		r.Location = clikit.At(uncleared.Inspection.Path)
 		r.Tx, r.in = claimview.Of(&uncleared.Inspection), uncleared.Inspection
 	}
-	var fault *strictjson.Error
-	if errors.As(err, &fault) {
-		r.Fault = string(fault.Fault)
-		if fault.Offset >= 0 {
-			r.Offset = &fault.Offset
-		}
-	}
+	r.SyntaxFault = clikit.FaultOf(err)
 	r.Remedy = s.remedy(r)
 	return r
 }

@@ -18,14 +18,13 @@ import (
 // refusal is every answer of leasectl that is no success.
 type refusal struct {
 	clikit.Head
-	Name        string            `json:"name,omitzero"`    // in list
-	Lease       strictjson.Object `json:"lease,omitzero"`   // what it was decided on, where it was readable
-	Written     strictjson.Object `json:"written,omitzero"` // what this call had published all the same
-	Claim       *claimview.View   `json:"claim,omitzero"`
-	Stage       *stageView        `json:"stage,omitzero"`
-	Fault       string            `json:"fault,omitzero"` // what is wrong with a corrupt file
-	Offset      *int64            `json:"offset,omitzero"`
-	Fingerprint string            `json:"fingerprint,omitzero"`
+	Name    string            `json:"name,omitzero"`    // in list
+	Lease   strictjson.Object `json:"lease,omitzero"`   // what it was decided on, where it was readable
+	Written strictjson.Object `json:"written,omitzero"` // what this call had published all the same
+	Claim   *claimview.View   `json:"claim,omitzero"`
+	Stage   *stageView        `json:"stage,omitzero"`
+	clikit.SyntaxFault
+	Fingerprint string `json:"fingerprint,omitzero"`
 	clikit.FileFacts
 	clikit.Why
 
@@ -54,13 +53,7 @@ func (s *session) refusal(err error) *refusal {
 		r.Location = clikit.At(uncleared.Inspection.Path)
 		r.Claim, r.in = claimview.Of(&uncleared.Inspection), uncleared.Inspection
 	}
-	var fault *strictjson.Error
-	if errors.As(err, &fault) {
-		r.Fault = string(fault.Fault)
-		if fault.Offset >= 0 {
-			r.Offset = &fault.Offset
-		}
-	}
+	r.SyntaxFault = clikit.FaultOf(err)
 	switch {
 	case r.Code == lease.CodeDurationOutOfRange:
 		r.Remedy = newTerm("--lock "+clikit.Quote(s.lock), refused.Lease)

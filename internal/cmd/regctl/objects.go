@@ -72,8 +72,7 @@ type inspected struct {
 	Probe         *probeView        `json:"probe,omitzero"`     // in list --probe
 	Fenced        bool              `json:"fenced,omitzero"`
 	Reason        string            `json:"reason,omitzero"` // of an uncertain one
-	Fault         string            `json:"fault,omitzero"`
-	Offset        *int64            `json:"offset,omitzero"`
+	clikit.SyntaxFault
 	clikit.Location
 	Remedy string `json:"remedy,omitzero"`
 }
@@ -90,7 +89,7 @@ func (s *session) inspected(in registry.Inspection) *inspected {
 		r := s.refusal("inspect", in.Err)
 		o.Head = clikit.Refused(string(in.State))
 		o.Reason, o.Location, o.Remedy = r.Reason, r.Location, r.Remedy
-		o.Fault, o.Offset = r.Fault, r.Offset
+		o.SyntaxFault = r.SyntaxFault
 	}
 	return o
 }

@@ -8,7 +8,6 @@ import (
 	"holdfast/internal/clikit"
 	"holdfast/pkg/regfile"
 	"holdfast/pkg/registry"
-	"holdfast/pkg/strictjson"
 )
 
 // refusal is every answer of regctl that is no success. It never carries a capability or an owner's token.
@@ -20,8 +19,7 @@ type refusal struct {
 	VerdictReason string          `json:"verdictReason,omitzero"`
 	Lock          *claimview.View `json:"lock,omitzero"`
 	Retained      bool            `json:"retained,omitzero"` // this call has left the registry lock as a fence
-	Fault         string          `json:"fault,omitzero"`
-	Offset        *int64          `json:"offset,omitzero"`
+	clikit.SyntaxFault
 	clikit.FileFacts
 	clikit.Why
 }
@@ -39,13 +37,7 @@ func (s *session) refusal(op string, err error) *refusal {
 	if errors.As(err, &refused) {
 		s.decided(r, refused)
 	}
-	var fault *strictjson.Error
-	if errors.As(err, &fault) {
-		r.Fault = string(fault.Fault)
-		if fault.Offset >= 0 {
-			r.Offset = &fault.Offset
-		}
-	}
+	r.SyntaxFault = clikit.FaultOf(err)
 	r.Remedy = s.remedy(r)
 	if op == "repair" && r.Code == registry.CodeUncertain {
 		r.Remedy = "none is safe: no operation leaves a registry like that; look at " + clikit.Quote(r.Path) + " yourself"

@@ -17,7 +17,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -50,7 +49,7 @@ func Mount(t testing.TB, backing string) *FS {
 	_, err := os.Stat("/dev/fuse")
 	testkit.Need(t, err == nil, "/dev/fuse")
 
-	ownNamespace(t)
+	testkit.OwnMounts(t)
 	f := &FS{Dir: t.TempDir(), Backing: backing, t: t}
 	f.server = exec.Command(Program, f.Dir, backing)
 	f.server.Stderr = os.Stderr
@@ -78,19 +77,6 @@ func Mount(t testing.TB, backing string) *FS {
 func (f *FS) Over() *FS {
 	f.t.Helper()
 	return Mount(f.t, f.Dir)
-}
-
-// ownNamespace moves the calling goroutine to a mount namespace of its own. Its thread is never unlocked, so that it and
-// the namespace end with the goroutine.
-func ownNamespace(t testing.TB) {
-	t.Helper()
-	runtime.LockOSThread()
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		t.Fatal("a mount namespace:", err)
-	}
-	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		t.Fatal("private mounts:", err)
-	}
 }
 
 // Hang makes the filesystem stop answering, when it returns.
