@@ -231,7 +231,8 @@ func TestKernelLeaseIsBusy(t *testing.T) {
 				}
 				testkit.Need(t, err == nil, "kernel leases")
 				a := ask(t, fleet, append([]string{"leasectl"}, v.argv...)...)
-				f.Close() // this test would have to wait as well
+				must(t, testkit.KernelUnlease(f)) // this test would have to wait as well
+				f.Close()
 				switch {
 				case slices.Contains(busy, v.name):
 					a.is(75, "busy").has("path", filepath.Join("state", filepath.Base(path)))

@@ -18,3 +18,9 @@ func KernelLease(f *os.File) error {
 		}
 	}
 }
+
+// KernelUnlease gives a lease up. Closing the file is not enough while a child that is being started has it open as well.
+func KernelUnlease(f *os.File) error {
+	_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+	return err
+}

@@ -174,8 +174,7 @@ func TestAFileUnderAKernelLeaseIsBusy(t *testing.T) {
 				t.Errorf("%+v", e)
 			}
 		})
-		_, err = unix.FcntlInt(holder.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
-		check(t, err)
+		check(t, testkit.KernelUnlease(holder))
 		if snap, err := d.Read("file", DefaultLimit); err != nil || string(snap.Bytes) != "x" {
 			t.Errorf("after the lease: %v", err)
 		}
