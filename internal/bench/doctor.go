@@ -12,16 +12,15 @@ import (
 	"holdfast/pkg/fence"
 )
 
-// scanEntries is how many entries the scanned tree has: enough for the rate, and planted in seconds. A tree of a million gives
-// the same ratios.
-const scanEntries = 100_000
+// scanEntries is how many entries the scanned trees have.
+const scanEntries = 1_000_000
 
 // rounds is how often each side of a comparison runs, by turns.
 const rounds = 7
 
-// scanTree compares a scan with find, which only looks for pipes.
+// scanTree compares scans with find, and with the least that any program does which asks for every entry's attributes.
 func scanTree() {
-	what := fmt.Sprintf("fsdoctor scan, %d entries / find -type p", scanEntries)
+	what := fmt.Sprintf("fsdoctor scan --only fifo, %d entries / find -type p", scanEntries)
 	find, err := exec.LookPath("find")
 	if err != nil {
 		fmt.Printf("%-52s find is missing\n", what)
@@ -30,11 +29,28 @@ func scanTree() {
 	dir := scratch("")
 	defer os.RemoveAll(dir)
 	plantTree(dir, scanEntries)
-	ours, theirs := byTurns(nil, []string{"bin/fsdoctor", "scan", dir}, []string{find, dir, "-type", "p"})
-	row(what, ratioOf(ours, theirs), "<= 1", fmt.Sprintf("medians %s and %s; find looks at no entry, only at the directories", median(ours), median(theirs)))
+	types := []string{find, dir, "-type", "p"}
+	ours, theirs := byTurns(nil, []string{"bin/fsdoctor", "scan", "--only", "fifo", dir}, types)
+	row(what, ratioOf(ours, theirs), "<= 1", medians(ours, theirs))
+	ours, theirs = byTurns(nil, []string{"bin/fsdoctor", "scan", dir}, types)
+	row("  scan for every hazard / find -type p", ratioOf(ours, theirs), "<= 1", medians(ours, theirs)+"; find asks for no entry's attributes")
+	self, err := os.Executable()
+	must(err)
+	least, theirs := byTurns(nil, []string{self, "attributes", dir, ""}, types)
+	row("  attributes of every entry, no more / find -type p", ratioOf(least, theirs), "", medians(least, theirs)+"; two threads; a scan for every hazard cannot be faster")
+	row("  scan for every hazard / attributes of every entry", ratioOf(ours, least), "", medians(ours, least))
 	ours, theirs = byTurns(nil, []string{"bin/fsdoctor", "scan", dir}, []string{find, dir, "-perm", "/7002"})
-	row("  the same / find -perm, which looks at each entry", ratioOf(ours, theirs), "<= 1", fmt.Sprintf("medians %s and %s", median(ours), median(theirs)))
-	row("peak memory of that scan, MiB", peakMiB("scan", dir), "<= 100", "of the process that looks at files")
+	row("  scan for every hazard / find -perm /7002", ratioOf(ours, theirs), "<= 1", medians(ours, theirs))
+	peak := peakMiB("scan", dir)
+	row("peak memory of that scan, MiB", peak, "<= 100", "of the process that looks at files")
+	few := scratch("")
+	defer os.RemoveAll(few)
+	plantTree(few, scanEntries/10)
+	row("  that / of a scan of a tenth of the entries", peak/peakMiB("scan", few), "1", "")
+}
+
+func medians(a, b []time.Duration) string {
+	return fmt.Sprintf("medians %s and %s", median(a), median(b))
 }
 
 // plantTree makes a tree of so many entries, a directory for each hundred files.
@@ -61,7 +77,7 @@ func checkSessions() {
 	defer os.RemoveAll(dir)
 	plant(dir, sessions)
 	ours, theirs := byTurns(nil, []string{"bin/fsdoctor", "check", dir}, []string{find, dir, "-name", fence.ClaimName, "-exec", "cat", "{}", "+"})
-	row(what, ratioOf(ours, theirs), "<= 5", fmt.Sprintf("medians %s and %s", median(ours), median(theirs)))
+	row(what, ratioOf(ours, theirs), "<= 5", medians(ours, theirs))
 	row("peak memory of that check, MiB", peakMiB("check", dir), "<= 100", "of the process that looks at files")
 }
 

@@ -46,6 +46,8 @@ func worker(kind, path, start string, args []string) {
 		contend(path, start)
 	case "use-lease", "use-flock":
 		use(strings.TrimPrefix(kind, "use-"), path, start, args[0])
+	case "attributes":
+		attributes(path)
 	}
 }
 

@@ -1,44 +1,41 @@
 package doctor
 
 import (
+	"bytes"
 	"hash/maphash"
-	"strings"
 )
 
 // caseLimit bounds the names of one directory that are compared without their case.
-const caseLimit = 1 << 18
+const caseLimit = 1 << 20
 
-// caseSet are the names of one directory. Only once there is a name with a case are the names compared at all.
+var caseSeed = maphash.MakeSeed()
+
+// caseSet are the names of one directory, as hashes. Only once there is a name with a case are they compared at all.
 type caseSet struct {
-	seed   maphash.Seed
-	lower  []string            // names that are lower-case as they are, until there is one that is not
-	folded map[uint64]struct{} // hashes of the folded names
+	lower  []uint64            // names that are lower-case as they are, until there is one that is not
+	folded map[uint64]struct{} // all names, in lower case
 }
 
 // add adds a name, and reports whether an earlier one differs from it only in case.
-func (c *caseSet) add(name string, upper bool) (collides bool) {
+func (c *caseSet) add(name []byte, upper bool) (collides bool) {
+	if len(c.lower)+len(c.folded) >= caseLimit {
+		return false
+	}
+	if upper {
+		name = bytes.ToLower(name)
+	}
+	key := maphash.Bytes(caseSeed, name)
 	if c.folded == nil && !upper {
-		if len(c.lower) < caseLimit {
-			c.lower = append(c.lower, name)
-		}
+		c.lower = append(c.lower, key)
 		return false
 	}
 	if c.folded == nil {
-		c.seed = maphash.MakeSeed()
 		c.folded = make(map[uint64]struct{}, len(c.lower))
-		for _, n := range c.lower {
-			c.folded[maphash.String(c.seed, n)] = struct{}{}
+		for _, k := range c.lower {
+			c.folded[k] = struct{}{}
 		}
 		c.lower = nil
 	}
-	if len(c.folded) >= caseLimit {
-		return false
-	}
-	folded := name
-	if upper {
-		folded = strings.ToLower(name)
-	}
-	key := maphash.String(c.seed, folded)
 	if _, there := c.folded[key]; there {
 		return true
 	}

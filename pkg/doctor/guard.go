@@ -91,9 +91,9 @@ func (e *each[T, V]) walk(w *walker) error {
 			return nil
 		}
 		w.touch(e.pathOf(thing))
-		w.state.Store(looking)
+		w.begin()
 		v := e.look(thing, w.touch)
-		if !w.state.CompareAndSwap(looking, idle) {
+		if !w.end() {
 			return nil
 		}
 		if err := e.found(v); err != nil {
@@ -102,11 +102,14 @@ func (e *each[T, V]) walk(w *walker) error {
 	}
 }
 
-// walker is a thread of Each, and where it is.
+// walker is a thread of Each or of a scan, and where it is.
 type walker struct {
 	state atomic.Int32
-	at    atomic.Pointer[string]
-	since atomic.Int64 // when it got there, in ns
+	steps atomic.Int64           // one more at each thing that it touches
+	at    atomic.Pointer[string] // the path that it touches, where it says one
+
+	seen  int64 // steps, by whoever watches it
+	since time.Time
 }
 
 // The states of a walker. What it does while it is idle, reading what to look at and telling what was found, may take its time.
@@ -118,10 +121,24 @@ const (
 
 func (w *walker) touch(path string) {
 	w.at.Store(&path)
-	w.since.Store(time.Now().UnixNano())
+	w.steps.Add(1)
 }
 
-// abandon gives a walker up that has been looking at one path for too long, and reports whether it did.
+// begin is called before something that may hang.
+func (w *walker) begin() {
+	w.steps.Add(1)
+	w.state.Store(looking)
+}
+
+// end is called after it, and reports whether it was in time: what the walker had is another's otherwise.
+func (w *walker) end() bool { return w.state.CompareAndSwap(looking, idle) }
+
+// abandon gives a walker up that was seen at the same step for too long, and reports whether it did. It is called now and then, by
+// one thread.
 func (w *walker) abandon(patience time.Duration) bool {
-	return w.state.Load() == looking && time.Since(time.Unix(0, w.since.Load())) >= patience && w.state.CompareAndSwap(looking, abandoned)
+	if steps := w.steps.Load(); steps != w.seen || w.state.Load() != looking {
+		w.seen, w.since = steps, time.Now()
+		return false
+	}
+	return time.Since(w.since) >= patience && w.state.CompareAndSwap(looking, abandoned)
 }

@@ -1,6 +1,8 @@
 package doctor
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,7 +13,8 @@ type ScanOptions struct {
 	Jobs          int // how many directories are looked at at once; 0 is 2
 	MaxDepth      int // below each root; 0 is no bound
 	OneFileSystem bool
-	Huge          int64 // bytes from which a file is huge; 0 is 1 GiB
+	Huge          int64    // bytes from which a file is huge; 0 is 1 GiB
+	Only          []string // of Hazards; nil is all. What keeps the scan from seeing something is told all the same
 	Patience      time.Duration
 }
 
@@ -22,6 +25,18 @@ type Hazard struct {
 	Detail    string
 }
 
+// byName are the hazards that a directory's own list shows, with the type of each entry.
+var byName = []string{"fifo", "socket", "device", "dangling", "symlink-loop", "symlink-escapes-root", "name-control-characters", "name-not-utf8", "case-collision"}
+
+// byAttributes are those for which each entry has to be asked for.
+var byAttributes = []string{"setuid", "world-writable", "foreign-owner", "huge", "sparse", "hard-linked", "mount-point"}
+
+// blind are those that hide what is behind them: a scan that left them out would pass over something.
+var blind = []string{"unreadable", Unresponsive}
+
+// Hazards are the conditions that a scan tells.
+func Hazards() []string { return slices.Concat(byName, byAttributes, blind) }
+
 // Summary ends a scan.
 type Summary struct {
 	Entries     int64
@@ -30,9 +45,11 @@ type Summary struct {
 	Took        time.Duration
 }
 
-// scanner is one scan: threads that take directories from a stack, so that the stack stays small.
+// scanner is one scan: threads that take jobs from a stack, so that the stack stays small.
 type scanner struct {
-	opts ScanOptions
+	opts       ScanOptions
+	wanted     map[string]bool // conditions
+	attributes bool            // each entry is asked for its attributes
 
 	mu      sync.Mutex
 	more    sync.Cond
@@ -44,12 +61,33 @@ type scanner struct {
 	directories atomic.Int64
 }
 
-// job is a directory to look at.
+// job is something to look at that may hang: where another filesystem may begin.
 type job struct {
 	path  string
 	depth int
 	root  *scanRoot
+	in    *reading // the directory that it is in; nil for a root
+	link  bool     // a symbolic link; a directory otherwise
+	rest  *reading // the directory has been read so far
 }
+
+// later is the job of reading the rest of its directory.
+func (j job) later(r *reading) job {
+	j.rest = r
+	return j
+}
+
+// reading is a directory that is open, and was read so far.
+type reading struct {
+	fd    int
+	dev   uint64
+	list  []byte // of entries that were not looked at yet
+	cases caseSet
+	hangs atomic.Int32 // entries that do not answer, and are on its filesystem
+}
+
+// hopeless reports whether nothing more is looked at in that directory: each thing that hangs takes a thread and the patience.
+func (r *reading) hopeless() bool { return r != nil && r.hangs.Load() > 1 }
 
 // scanRoot is what the entries below a root are compared with.
 type scanRoot struct {
@@ -58,28 +96,12 @@ type scanRoot struct {
 	uid  uint32
 }
 
-// thread is one of the scanner's, and where it is.
-type thread struct {
-	at    atomic.Pointer[string]
-	since atomic.Int64 // when it got there, in ns; 0 when it is idle
-	lost  atomic.Bool  // it was abandoned: what it still finds is not wanted
-}
-
 // Scan walks the trees and tells every hazard as it is found, in no order. It opens directories alone. A path whose filesystem
 // does not answer is a hazard too, unresponsive, and the scan goes on behind it. progress, which may be nil, is called now and
 // then with what was seen so far. An error of each ends the scan.
 func Scan(roots []string, opts ScanOptions, each func(Hazard) error, progress func(Summary)) (Summary, error) {
-	if opts.Jobs <= 0 {
-		opts.Jobs = 2
-	}
-	if opts.Huge <= 0 {
-		opts.Huge = 1 << 30
-	}
-	if opts.Patience <= 0 {
-		opts.Patience = DefaultPatience
-	}
-	s := &scanner{opts: opts, found: make(chan []Hazard, 64)}
-	s.more.L = &s.mu
+	opts.Jobs, opts.Huge, opts.Patience = cmp.Or(opts.Jobs, 2), cmp.Or(opts.Huge, 1<<30), cmp.Or(opts.Patience, DefaultPatience)
+	s := newScanner(opts)
 	started := time.Now()
 	total := Summary{Hazards: map[string]int64{}}
 	tell := func(hazards []Hazard) error {
@@ -100,6 +122,20 @@ func Scan(roots []string, opts ScanOptions, each func(Hazard) error, progress fu
 		}
 	})
 	return s.summary(total, started), err
+}
+
+func newScanner(opts ScanOptions) *scanner {
+	s := &scanner{opts: opts, found: make(chan []Hazard, 64), wanted: map[string]bool{}}
+	s.more.L = &s.mu
+	conditions := opts.Only
+	if conditions == nil {
+		conditions = Hazards()
+	}
+	for _, c := range slices.Concat(conditions, blind) {
+		s.wanted[c] = true
+		s.attributes = s.attributes || slices.Contains(byAttributes, c)
+	}
+	return s
 }
 
 func (s *scanner) summary(total Summary, started time.Time) Summary {
@@ -127,25 +163,23 @@ func (s *scanner) plant(roots []string) (hazards []Hazard) {
 }
 
 func unresponsive(path string) Hazard {
-	return Hazard{Condition: "unresponsive", Path: path, Detail: "its filesystem does not answer"}
+	return Hazard{Condition: Unresponsive, Path: path, Detail: "its filesystem does not answer"}
 }
 
 // collect runs the threads until nothing is left to look at, and tells what they find.
 func (s *scanner) collect(tell func([]Hazard) error, progress func()) error {
-	threads := make([]*thread, s.opts.Jobs)
-	ended := make(chan *thread, s.opts.Jobs)
-	begin := func() *thread {
-		t := &thread{}
+	threads := make([]*visit, s.opts.Jobs)
+	ended := make(chan struct{}, s.opts.Jobs)
+	start := func() *visit {
+		v := newVisit(s)
 		go func() {
-			s.work(t)
-			if !t.lost.Load() {
-				ended <- t
-			}
+			s.work(v)
+			ended <- struct{}{}
 		}()
-		return t
+		return v
 	}
 	for i := range threads {
-		threads[i] = begin()
+		threads[i] = start()
 	}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -160,11 +194,12 @@ func (s *scanner) collect(tell func([]Hazard) error, progress func()) error {
 			running--
 		case <-tick.C:
 			progress()
-			for i, t := range threads {
-				if path, hangs := t.hangs(s.opts.Patience); hangs {
-					s.abandon(t)
-					threads[i] = begin()
-					if err := tell([]Hazard{unresponsive(path)}); err != nil {
+			for i, v := range threads {
+				if v.abandon(s.opts.Patience) {
+					hazards := v.takeOver()
+					s.finished()
+					threads[i] = start()
+					if err := tell(hazards); err != nil {
 						return err
 					}
 				}
@@ -183,27 +218,6 @@ func (s *scanner) collect(tell func([]Hazard) error, progress func()) error {
 	}
 }
 
-// hangs reports whether the thread has been at one path for too long.
-func (t *thread) hangs(patience time.Duration) (string, bool) {
-	since := t.since.Load()
-	if since == 0 || t.lost.Load() || time.Since(time.Unix(0, since)) < patience {
-		return "", false
-	}
-	return *t.at.Load(), true
-}
-
-// touch says what the thread is about to touch.
-func (t *thread) touch(path string) {
-	t.at.Store(&path)
-	t.since.Store(time.Now().UnixNano())
-}
-
-// abandon takes a hanging thread's job off.
-func (s *scanner) abandon(t *thread) {
-	t.lost.Store(true)
-	s.finished(nil)
-}
-
 // stop lets the threads end, when nobody wants what they find any more.
 func (s *scanner) stop() {
 	s.mu.Lock()
@@ -212,7 +226,7 @@ func (s *scanner) stop() {
 	s.more.Broadcast()
 }
 
-// take waits for a directory; there is none when all are done.
+// take waits for a job; there is none when all are done.
 func (s *scanner) take() (job, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,35 +242,36 @@ func (s *scanner) take() (job, bool) {
 	return j, true
 }
 
-// finished gives back a job, with the directories that were found in it.
-func (s *scanner) finished(below []job) {
+// add puts jobs on the stack; the last one is taken first.
+func (s *scanner) add(jobs []job) {
+	if len(jobs) == 0 {
+		return
+	}
 	s.mu.Lock()
-	s.stack = append(s.stack, below...)
-	s.working--
-	wake := len(below) > 1 || s.working == 0 // who waits has nothing to do otherwise: this thread takes the next one
+	s.stack = append(s.stack, jobs...)
 	s.mu.Unlock()
-	if wake {
+	s.more.Broadcast()
+}
+
+// finished gives back a job.
+func (s *scanner) finished() {
+	s.mu.Lock()
+	s.working--
+	all := s.working == 0
+	s.mu.Unlock()
+	if all {
 		s.more.Broadcast()
 	}
 }
 
-// work takes one directory after the other.
-func (s *scanner) work(t *thread) {
-	v := newVisit(s, t)
+// work does one job after the other.
+func (s *scanner) work(v *visit) {
 	for {
 		j, ok := s.take()
 		if !ok {
 			return
 		}
-		below := v.directory(j)
-		t.since.Store(0)
-		if t.lost.Load() {
-			return // its job was taken off
-		}
-		if len(v.hazards) > 0 {
-			s.found <- v.hazards
-			v.hazards = nil
-		}
-		s.finished(below)
+		v.do(j)
+		s.finished()
 	}
 }

@@ -5,12 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strconv"
+	"runtime"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -18,23 +15,93 @@ import (
 	"holdfast/pkg/regfile"
 )
 
-// visit looks at directories for one thread. Its buffers are used again.
+// visit does jobs for one thread. Its buffer is used again.
 type visit struct {
 	*scanner
-	t       *thread
+	walker
+	job     job
+	own     bool     // the job's directory is on another filesystem than the one that it is in
+	reading *reading // what is read now
+	asked   []byte   // the name of the entry in there that is asked for its attributes now
+	seen    int64    // entries
 	hazards []Hazard
+	below   []job
 	buffer  []byte
 	statx   unix.Statx_t
-
-	terminated []byte // the name of the entry that is looked at, with a NUL after it
 }
 
-func newVisit(s *scanner, t *thread) *visit {
-	return &visit{scanner: s, t: t, buffer: make([]byte, 64<<10)}
+func newVisit(s *scanner) *visit {
+	return &visit{scanner: s, buffer: make([]byte, 64<<10)}
 }
 
-func (v *visit) add(condition, path, format string, args ...any) {
-	v.hazards = append(v.hazards, Hazard{condition, path, fmt.Sprintf(format, args...)})
+// back is called after whatever may hang. A thread that was given up meanwhile ends here: what it had is another's now.
+func (v *visit) back() {
+	if !v.end() {
+		runtime.Goexit()
+	}
+}
+
+// hazard notes one of the job's directory or link, or with a name of an entry in that directory.
+func (v *visit) hazard(condition string, name []byte, format string, args ...any) {
+	if v.wanted[condition] {
+		v.hazards = append(v.hazards, Hazard{condition, v.path(name), fmt.Sprintf(format, args...)})
+	}
+}
+
+// path is that of an entry of the job's directory; without a name the directory's own.
+func (v *visit) path(name []byte) string {
+	switch {
+	case name == nil:
+		return v.job.path
+	case strings.HasSuffix(v.job.path, "/"):
+		return v.job.path + string(name)
+	}
+	return v.job.path + "/" + string(name)
+}
+
+// tell gives away what was found so far.
+func (v *visit) tell() {
+	v.entries.Add(v.seen)
+	v.seen = 0
+	if len(v.hazards) > 0 {
+		v.found <- v.hazards
+		v.hazards = nil
+	}
+}
+
+// do does a job.
+func (v *visit) do(j job) {
+	v.job, v.own, v.reading = j, false, nil
+	switch {
+	case j.in.hopeless():
+		v.hazard(Unresponsive, nil, "it was not looked at: others in its directory do not answer")
+	case j.link:
+		v.link()
+	case j.rest != nil:
+		v.read(j.rest)
+	case j.in == nil || v.enters():
+		v.openAndRead()
+	}
+	v.tell()
+	v.add(v.below)
+	v.below = v.below[:0]
+}
+
+// takeOver is called by another thread when this one was given up. It says where it hangs, and puts back on the stack what it had.
+func (v *visit) takeOver() []Hazard {
+	v.entries.Add(v.seen)
+	detail := "its filesystem does not answer"
+	if r := v.reading; r == nil && v.job.in != nil && !v.own {
+		v.job.in.hangs.Add(1)
+	} else if r != nil && v.asked != nil {
+		if r.hangs.Add(1); r.hopeless() {
+			detail += ", and neither did another file beside it: the rest of that directory was not looked at"
+		} else {
+			v.below = append([]job{v.job.later(r)}, v.below...)
+		}
+	}
+	v.add(v.below)
+	return append(v.hazards, Hazard{Unresponsive, v.path(v.asked), detail})
 }
 
 // openRoot resolves a root, and says why it cannot be scanned.
@@ -65,186 +132,141 @@ func bare(err error) error {
 	return err
 }
 
-// directory looks at every entry of a directory, and returns the directories among them.
-func (v *visit) directory(j job) (below []job) {
-	v.t.touch(j.path)
-	fd, err := unix.Open(j.path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.ENOTDIR) && j.depth == 0 { // a root may be a link
-		fd, err = unix.Open(j.path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	}
-	if err != nil {
-		if !errors.Is(err, unix.ENOENT) {
-			v.add("unreadable", j.path, "%s", regfile.Errno(err))
-		}
-		return nil
-	}
-	defer unix.Close(fd)
-	v.directories.Add(1)
-	cases := caseSet{}
-	seen := int64(0)
-	defer func() { v.entries.Add(seen) }()
-	for {
-		v.t.touch(j.path)
-		n, err := unix.Getdents(fd, v.buffer)
-		if err != nil {
-			v.add("unreadable", j.path, "%s", regfile.Errno(err))
-			return below
-		}
-		if n <= 0 {
-			return below
-		}
-		for rest := v.buffer[:n]; len(rest) > 0; {
-			const nameAt = 19 // after ino, off, reclen and type
-			size := int(binary.NativeEndian.Uint16(rest[16:]))
-			field, kind := rest[nameAt:size], rest[18]
-			rest = rest[size:]
-			name := string(field[:max(bytes.IndexByte(field, 0), 0)])
-			if name == "." || name == ".." {
-				continue
-			}
-			seen++
-			v.terminated = field
-			if v.entry(j, fd, name, kind, &cases) {
-				below = append(below, job{path: joined(j.path, name), depth: j.depth + 1, root: j.root})
-			}
-		}
-	}
-}
-
-func joined(dir, name string) string {
-	if strings.HasSuffix(dir, "/") {
-		return dir + name
-	}
-	return dir + "/" + name
-}
-
-// entry looks at one entry, and reports whether it is a directory to go into.
-func (v *visit) entry(j job, fd int, name string, kind byte, cases *caseSet) bool {
-	v.name(j, name, cases)
-	const mask = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_NLINK | unix.STATX_UID | unix.STATX_SIZE | unix.STATX_BLOCKS
-	if kind == unix.DT_DIR || kind == unix.DT_UNKNOWN {
-		v.t.touch(joined(j.path, name)) // another filesystem may begin here
-	}
-	err := v.stat(fd, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT|unix.AT_STATX_DONT_SYNC, mask)
-	if err != nil {
-		if !errors.Is(err, unix.ENOENT) {
-			v.add("unreadable", joined(j.path, name), "%s", regfile.Errno(err))
-		}
+// enters looks at a directory from outside, and reports whether to go into it.
+func (v *visit) enters() bool {
+	j := v.job
+	if err := v.stat(unix.AT_FDCWD, append([]byte(j.path), 0)); err != nil {
+		v.unseen(nil, err)
 		return false
 	}
-	st := &v.statx
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFIFO:
-		v.add("fifo", joined(j.path, name), "a named pipe: opening it may wait for ever")
-	case unix.S_IFSOCK:
-		v.add("socket", joined(j.path, name), "a socket: it cannot be opened")
-	case unix.S_IFCHR, unix.S_IFBLK:
-		v.add("device", joined(j.path, name), "a device: opening it acts")
-	case unix.S_IFLNK:
-		v.link(j, fd, name)
-	case unix.S_IFREG:
-		v.regular(j, name, st)
+	v.access(nil)
+	mount := v.mountPoint(nil)
+	v.own = mount || v.device() != j.in.dev
+	switch {
+	case v.opts.MaxDepth > 0 && j.depth >= v.opts.MaxDepth:
+		return false
+	case v.opts.OneFileSystem:
+		return !mount && v.device() == j.root.dev
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFLNK {
-		v.access(j, name, st)
-	}
-	return v.enters(j, name, st)
+	return true
 }
 
-// stat is statx of the name as the kernel gave it: package unix would make a copy of every one.
-func (v *visit) stat(dirfd, flags, mask int) error {
-	_, _, errno := unix.Syscall6(unix.SYS_STATX, uintptr(dirfd), uintptr(unsafe.Pointer(&v.terminated[0])), uintptr(flags), uintptr(mask), uintptr(unsafe.Pointer(&v.statx)), 0)
+func (v *visit) device() uint64 { return unix.Mkdev(v.statx.Dev_major, v.statx.Dev_minor) }
+
+// unseen says what could not be looked at; what has gone meanwhile is none of it.
+func (v *visit) unseen(name []byte, err error) {
+	if !errors.Is(err, unix.ENOENT) {
+		v.hazard("unreadable", name, "%s", regfile.Errno(err))
+	}
+}
+
+func (v *visit) openAndRead() {
+	j := v.job
+	flags := unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK | unix.O_CLOEXEC
+	if j.in != nil { // a root may be a link
+		flags |= unix.O_NOFOLLOW
+	}
+	v.begin()
+	fd, err := unix.Open(j.path, flags, 0)
+	v.back()
+	if err != nil {
+		v.unseen(nil, err)
+		return
+	}
+	v.directories.Add(1)
+	r := &reading{fd: fd, dev: j.root.dev}
+	if j.in != nil {
+		r.dev = v.device()
+	}
+	v.read(r)
+}
+
+// pause is how many jobs a directory gives before its rest waits until they are done: so many of each directory on the way are
+// kept, however many it has.
+const pause = 512
+
+// read looks at every entry of a directory that was not looked at yet.
+func (v *visit) read(r *reading) {
+	for {
+		v.reading = r
+		v.entriesOf(r)
+		v.reading = nil
+		if len(v.below) >= pause {
+			v.below = append([]job{v.job.later(r)}, v.below...)
+			return
+		}
+		v.tell()
+		v.begin()
+		n, err := unix.Getdents(r.fd, v.buffer)
+		v.back()
+		if err != nil {
+			v.unseen(nil, err)
+		}
+		if err != nil || n <= 0 {
+			unix.Close(r.fd)
+			return
+		}
+		r.list = v.buffer[:n]
+	}
+}
+
+// entriesOf looks at the entries of a list as getdents64(2) gives it.
+func (v *visit) entriesOf(r *reading) {
+	const kindAt, nameAt = 18, 19 // after inode, offset and length
+	for len(r.list) > 0 {
+		size := int(binary.NativeEndian.Uint16(r.list[16:]))
+		kind, field := r.list[kindAt], r.list[nameAt:size]
+		r.list = r.list[size:]
+		name := field[:max(bytes.IndexByte(field, 0), 0)]
+		if string(name) == "." || string(name) == ".." {
+			continue
+		}
+		v.seen++
+		v.name(name, &r.cases)
+		v.entry(r, name, field, kind)
+	}
+}
+
+// entry looks at one entry. Directories and links are jobs of their own, since another filesystem may begin there. terminated is
+// the name with a NUL after it, kind what the list says of it.
+func (v *visit) entry(r *reading, name, terminated []byte, kind byte) {
+	mode := uint32(kind) << 12
+	asked := kind == unix.DT_UNKNOWN || v.attributes && kind != unix.DT_DIR && kind != unix.DT_LNK
+	if asked {
+		v.asked = name
+		err := v.stat(r.fd, terminated)
+		v.asked = nil
+		if err != nil {
+			v.unseen(name, err)
+			return
+		}
+		mode = uint32(v.statx.Mode) & unix.S_IFMT
+	}
+	switch mode {
+	case unix.S_IFDIR, unix.S_IFLNK:
+		v.below = append(v.below, job{path: v.path(name), depth: v.job.depth + 1, root: v.job.root, in: r, link: mode == unix.S_IFLNK})
+		return
+	case unix.S_IFIFO:
+		v.hazard("fifo", name, "a named pipe: opening it may wait for ever")
+	case unix.S_IFSOCK:
+		v.hazard("socket", name, "a socket: it cannot be opened")
+	case unix.S_IFCHR, unix.S_IFBLK:
+		v.hazard("device", name, "a device: opening it acts")
+	}
+	if asked {
+		v.file(name)
+	}
+}
+
+// stat asks for the attributes of a name with a NUL after it, as the kernel gives it: package unix would make a copy of every one.
+func (v *visit) stat(dirfd int, terminated []byte) error {
+	const flags = unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT | unix.AT_STATX_DONT_SYNC
+	const mask = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_NLINK | unix.STATX_UID | unix.STATX_SIZE | unix.STATX_BLOCKS
+	v.begin()
+	_, _, errno := unix.Syscall6(unix.SYS_STATX, uintptr(dirfd), uintptr(unsafe.Pointer(&terminated[0])), flags, mask, uintptr(unsafe.Pointer(&v.statx)), 0)
+	v.back()
 	if errno != 0 {
 		return errno
 	}
 	return nil
-}
-
-func (v *visit) enters(j job, name string, st *unix.Statx_t) bool {
-	mount := st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
-	if mount {
-		v.add("mount-point", joined(j.path, name), "another filesystem begins here")
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR || v.opts.MaxDepth > 0 && j.depth+1 >= v.opts.MaxDepth {
-		return false
-	}
-	other := unix.Mkdev(st.Dev_major, st.Dev_minor) != j.root.dev
-	return !(v.opts.OneFileSystem && (mount || other))
-}
-
-func (v *visit) regular(j job, name string, st *unix.Statx_t) {
-	const hole = 1 << 20 // a difference that is no rounding
-	if int64(st.Size) >= v.opts.Huge {
-		v.add("huge", joined(j.path, name), "%d bytes", st.Size)
-	}
-	if int64(st.Size)-int64(st.Blocks)*512 > hole {
-		v.add("sparse", joined(j.path, name), "%d bytes, of which %d are on the disk", st.Size, st.Blocks*512)
-	}
-	if st.Nlink > 1 {
-		v.add("hard-linked", joined(j.path, name), "%d names", st.Nlink)
-	}
-}
-
-func (v *visit) access(j job, name string, st *unix.Statx_t) {
-	mode := uint32(st.Mode)
-	directory := mode&unix.S_IFMT == unix.S_IFDIR
-	if mode&(unix.S_ISUID|unix.S_ISGID) != 0 && !directory {
-		v.add("setuid", joined(j.path, name), "mode %04o", mode&0o7777)
-	}
-	if mode&unix.S_IWOTH != 0 && !(directory && mode&unix.S_ISVTX != 0) {
-		v.add("world-writable", joined(j.path, name), "mode %04o", mode&0o7777)
-	}
-	if st.Uid != j.root.uid {
-		v.add("foreign-owner", joined(j.path, name), "uid %d, and the tree is of uid %d", st.Uid, j.root.uid)
-	}
-}
-
-// link tells where a link leads. What is there is taken as a bare handle, and not opened.
-func (v *visit) link(j job, fd int, name string) {
-	path := joined(j.path, name)
-	v.t.touch(path)
-	real, err := leadsTo(fd, name)
-	switch {
-	case err == nil && real != j.root.path && !strings.HasPrefix(real, strings.TrimSuffix(j.root.path, "/")+"/"):
-		v.add("symlink-escapes-root", path, "it leads to %s", regfile.Printable(real))
-	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
-		v.add("dangling", path, "it leads nowhere")
-	case errors.Is(err, unix.ELOOP):
-		v.add("symlink-loop", path, "it leads to itself")
-	}
-}
-
-// leadsTo is the physical path of what a link leads to.
-func leadsTo(dirfd int, name string) (string, error) {
-	fd, err := unix.Openat(dirfd, name, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return "", err
-	}
-	defer unix.Close(fd)
-	return os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
-}
-
-func (v *visit) name(j job, name string, cases *caseSet) {
-	plain, upper := true, false
-	for i := 0; i < len(name); i++ {
-		c := name[i]
-		plain = plain && c >= ' ' && c < 0x7f
-		upper = upper || c >= 'A' && c <= 'Z'
-	}
-	if !plain {
-		v.unusual(j, name)
-		upper = true // it may have a case all the same
-	}
-	if cases.add(name, upper) {
-		v.add("case-collision", joined(j.path, name), "another name beside it differs from it only in case")
-	}
-}
-
-func (v *visit) unusual(j job, name string) {
-	if !utf8.ValidString(name) {
-		v.add("name-not-utf8", joined(j.path, name), "its name is not UTF-8")
-	}
-	if strings.ContainsFunc(name, unicode.IsControl) {
-		v.add("name-control-characters", joined(j.path, name), "its name has control characters")
-	}
 }
