@@ -48,7 +48,7 @@ type outcome struct {
 
 // object is what the tests look at in an object.
 type object struct {
-	Code, Kind, Path, Reason, Check, Condition, Status, Detail string
+	Code, Kind, Path, Reason, Check, Condition, Status, Detail, Remedy string
 }
 
 // doctor runs fsdoctor to its end, which must come in time.

@@ -3,6 +3,7 @@ package doctortest
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -98,10 +99,10 @@ func TestScanGivesUpADirectoryInWhichManyHang(t *testing.T) {
 	}
 	files, waited, dirs, said := 0, 0, map[string]bool{}, false
 	for _, x := range o.objects {
-		if x.Code == "unresponsive" && strings.HasPrefix(x.Path, filepath.Join(fs.Dir, "files")) {
+		if x.Code == "unresponsive" && strings.HasPrefix(x.Path, filepath.Join(fs.Dir, "files", "stuck")) {
 			files++
-			said = said || strings.Contains(x.Detail, "the rest of that directory was not looked at")
 		}
+		said = said || x.Code == "unresponsive" && x.Path == filepath.Join(fs.Dir, "files") && strings.Contains(x.Detail, "the rest of it was not looked at")
 		if strings.HasPrefix(x.Path, filepath.Join(fs.Dir, "dirs")) {
 			dirs[x.Path] = true
 			if x.Detail == "its filesystem does not answer" {
@@ -127,34 +128,143 @@ func TestScanGivesUpADirectoryInWhichManyHang(t *testing.T) {
 	}
 }
 
-// A link into a filesystem that hangs hides nothing that is beside it.
-func TestScanGoesOnBehindALinkIntoAFilesystemThatHangs(t *testing.T) {
+// Links into a filesystem that hangs hide nothing that is beside them, and are not waited for one by one.
+func TestScanGoesOnBehindLinksIntoAFilesystemThatHangs(t *testing.T) {
 	t.Parallel()
 	fs := partly(t, func(dir string) { plant(t, dir, "stuck/file") })
 	tree := t.TempDir()
 	for i := range 10 {
 		plant(t, tree, fmt.Sprintf("a%d/fifo", i), fmt.Sprintf("z%d/fifo", i), fmt.Sprintf("fifo%d", i))
+		must(t, os.Symlink(filepath.Join(fs.Dir, "stuck", "file"), filepath.Join(tree, fmt.Sprintf("same%d", i))))
+		must(t, os.Symlink(filepath.Join(fs.Dir, fmt.Sprintf("stuck%d", i), "file"), filepath.Join(tree, fmt.Sprintf("other%d", i))))
+		must(t, os.Symlink(filepath.Join(fs.Dir, fmt.Sprintf("dir%d", i), "stuck"), filepath.Join(tree, fmt.Sprintf("apart%d", i))))
+		plant(t, fs.Backing, fmt.Sprintf("dir%d/", i))
 	}
-	must(t, os.Symlink(filepath.Join(fs.Dir, "stuck", "file"), filepath.Join(tree, "link")))
 	o := doctor(t, "scan", "--probe-timeout", "1s", tree)
-	if o.status != 1 || o.count("fifo") != 30 || !o.has("unresponsive", filepath.Join(tree, "link")) || o.count("unresponsive") != 1 {
+	if o.status != 1 || o.count("fifo") != 30 || o.count("unresponsive") != 30 {
 		t.Errorf("%+v", o)
+	}
+	waited := 0
+	for _, x := range o.objects {
+		if x.Detail == "where it leads does not answer" {
+			waited++
+		}
+	}
+	if waited > 10 { // eight of a filesystem, and two threads
+		t.Errorf("it waited %d times: %+v", waited, o)
 	}
 }
 
-// The same of a check, for which a file's content is asked as well.
+// A check looks at a place once more without the file that hangs, and every other place.
 func TestCheckGoesOnBehindAFileThatHangs(t *testing.T) {
 	t.Parallel()
 	fs := partly(t, func(dir string) {
-		plant(t, dir, "stuck.lock/", "a/fifo.lock", "a/fifo.lock.mutex", "state/stuck.lock", "z/fifo.lock", "z/fifo.lock.mutex")
+		plant(t, dir, "a/fifo.lock", "a/fifo.lock.mutex", "state/stuck.lock", "state/a-fifo.lock", "state/z-fifo.lock", "z/fifo.lock", "z/fifo.lock.mutex")
 	})
 	o := doctor(t, "check", "--probe-timeout", "1s", fs.Dir)
-	for _, dir := range []string{"a", "z"} {
-		if !o.has("not-regular", filepath.Join(fs.Dir, dir, "fifo.lock")) {
-			t.Errorf("it did not go on to %s: %+v", dir, o)
+	for _, name := range []string{"a/fifo.lock", "state/a-fifo.lock", "state/z-fifo.lock", "z/fifo.lock"} {
+		for _, check := range []string{"entry-types", "lease"} {
+			if !o.said(check, filepath.Join(fs.Dir, name), "fail") {
+				t.Errorf("%s did not go on to %s: %+v", check, name, o)
+			}
 		}
 	}
-	if o.status != 1 || !o.has("unresponsive", filepath.Join(fs.Dir, "state")) && !o.has("unresponsive", filepath.Join(fs.Dir, "state", "stuck.lock")) {
-		t.Errorf("what hangs is not named: %+v", o)
+	stuck := filepath.Join(fs.Dir, "state", "stuck.lock")
+	for _, check := range []string{"entry-types", "lease", "permissions", "clock"} {
+		if !o.said(check, stuck, "fail") {
+			t.Errorf("%s does not say that %s hangs: %+v", check, stuck, o)
+		}
+	}
+	for _, x := range o.objects {
+		if x.Code == "unresponsive" && !strings.HasPrefix(x.Remedy, "none is safe: its server has to answer again") {
+			t.Errorf("the remedy of %+v", x)
+		}
+	}
+	if n := o.waits(); o.status != 1 || n != 1 {
+		t.Errorf("it waited %d times: %+v", n, o)
+	}
+}
+
+// said reports whether a check has said that of a path once.
+func (o outcome) said(check, path, status string) bool {
+	n := 0
+	for _, x := range o.objects {
+		if x.Check == check && x.Path == path && x.Status == status {
+			n++
+		}
+	}
+	return n == 1
+}
+
+// Where many places hang, the directory that they are in is given up, and each check says so of each.
+func TestCheckGivesUpADirectoryInWhichManyHang(t *testing.T) {
+	t.Parallel()
+	fs := partly(t, func(dir string) {
+		for i := range 40 {
+			plant(t, dir, fmt.Sprintf("sessions/s%d/stuck-owner.tx", i), fmt.Sprintf("sessions/stuck%d/x", i))
+		}
+		plant(t, dir, "good/state/fifo.lock")
+	})
+	o := doctor(t, "check", "--probe-timeout", "1s", fs.Dir)
+	if !o.has("not-regular", filepath.Join(fs.Dir, "good", "state", "fifo.lock")) {
+		t.Errorf("it did not go on: %+v", o)
+	}
+	for i := range 40 {
+		if path := filepath.Join(fs.Dir, "sessions", fmt.Sprintf("stuck%d", i)); !o.has("unresponsive", path) {
+			t.Errorf("%s is not named: %+v", path, o)
+		}
+	}
+	if n := o.waits(); n != 2 {
+		t.Errorf("it waited %d times: %+v", n, o)
+	}
+}
+
+// waits counts what was waited for in vain.
+func (o outcome) waits() (n int) {
+	for _, x := range o.objects {
+		if x.Detail == "its filesystem does not answer" || x.Reason == "its filesystem does not answer" {
+			n++
+		}
+	}
+	return n
+}
+
+func TestClassifyWaitsForFewOfManyThatHang(t *testing.T) {
+	t.Parallel()
+	fs := partly(t, func(dir string) { plant(t, dir, "fifo", "stuck/", "good/fifo") })
+	var paths []string
+	for i := range 1000 {
+		paths = append(paths, filepath.Join(fs.Dir, "stuck", fmt.Sprint(i)))
+	}
+	paths = append(paths, filepath.Join(fs.Dir, "fifo"), filepath.Join(fs.Dir, "good", "fifo"))
+	cmd := exec.Command("fsdoctor", "classify", "--probe-timeout", "1s")
+	cmd.Stdin = strings.NewReader(strings.Join(paths, "\n"))
+	o := finish(t, cmd)
+	if len(o.objects) != 1002 || o.count("unresponsive") != 1000 || o.waits() != 2 || o.count("fifo") != 2 {
+		t.Errorf("%d objects, %d unresponsive, %d waits, %d fifos", len(o.objects), o.count("unresponsive"), o.waits(), o.count("fifo"))
+	}
+	// A link there is a link all the same, and the file beside it is looked at.
+	tree := t.TempDir()
+	for i := range 20 {
+		must(t, os.Symlink(paths[i], filepath.Join(tree, fmt.Sprint(i))))
+	}
+	plant(t, tree, "fifo")
+	names, err := filepath.Glob(tree + "/*")
+	must(t, err)
+	cmd = exec.Command("fsdoctor", "classify", "--probe-timeout", "1s")
+	cmd.Stdin = strings.NewReader(strings.Join(names, "\n"))
+	o = finish(t, cmd)
+	if len(o.objects) != 21 || o.count("fifo") != 1 || o.count("unresponsive") != 20 {
+		t.Errorf("%+v", o)
+	}
+	for _, x := range o.objects[:20] {
+		if x.Kind != "symlink" || x.Reason != "where it leads does not answer" || x.Path == "" {
+			t.Errorf("%+v", x)
+		}
+	}
+	// What is named on the command line is looked at whatever lies beside it.
+	o = doctor(t, "classify", "--probe-timeout", "1s", paths[0], paths[1], paths[2], filepath.Join(fs.Dir, "fifo"))
+	if o.waits() != 3 || o.count("fifo") != 1 {
+		t.Errorf("%+v", o)
 	}
 }

@@ -52,9 +52,10 @@ type Result struct {
 
 // examination is one run of the checks.
 type examination struct {
-	guard *Guard
-	judge func(procid.Identity, bool) procid.Verdict // one look at this process's own place serves every verdict
-	touch func(string)
+	guard  *Guard
+	judge  func(procid.Identity, bool) procid.Verdict // one look at this process's own place serves every verdict
+	touch  func(path string) bool                     // says what is looked at next, and reports whether to do it
+	passed *[]finding.Finding                         // what touch has refused
 }
 
 // Examine runs the checks on every place at and below each root and tells each result: all of a check together, in the order
@@ -83,41 +84,66 @@ func Examine(roots []string, checks []Check, guard *Guard, each func(Result) err
 	return nil
 }
 
-// run runs one check in every place, and tells its results. A place that does not answer is said, and left.
+// run runs one check in every place, and tells its results.
 func (x *examination) run(c Check, roots []string, places []Place, tell func(finding.Finding) error) error {
-	lost := func(path string) error {
-		return tell(finding.Finding{Severity: finding.Fail, Condition: Unresponsive, Path: path, Subject: path, Detail: "its filesystem does not answer"})
+	if c.root != nil {
+		return everywhere(x, roots, func(root string) string { return root }, c.root, tell)
 	}
-	all := func(found []finding.Finding) error {
+	return everywhere(x, places, func(p Place) string { return p.Dir }, c.at, tell)
+}
+
+// everywhere looks at each thing. Where a path in one does not answer, that is told, and the thing is looked at once more, without
+// that path.
+func everywhere[T any](x *examination, things []T, pathOf func(T) string, look func(*examination, T) []finding.Finding, tell func(finding.Finding) error) error {
+	var last T
+	again, told := false, map[string]bool{}
+	next := func() (T, bool) {
+		if !again {
+			if len(things) == 0 {
+				return last, false
+			}
+			last, things = things[0], things[1:]
+		}
+		again = false
+		return last, true
+	}
+	found := func(found []finding.Finding) error {
 		for _, f := range found {
+			if f.Condition == Unresponsive && told[f.Path] {
+				continue
+			}
 			if err := tell(f); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	if c.root != nil {
-		return Each(x.guard, list(roots), func(root string) string { return root },
-			func(root string, touch func(string)) []finding.Finding { return c.root(x.touching(touch), root) }, all, lost)
+	lost := func(l Lost) error {
+		told[l.Path] = true
+		again = l.Waited && !x.guard.hangs.hopeless(pathOf(last))
+		return tell(unanswered(l))
 	}
-	return Each(x.guard, list(places), func(p Place) string { return p.Dir },
-		func(p Place, touch func(string)) []finding.Finding { return c.at(x.touching(touch), p) }, all, lost)
+	return Each(x.guard, next, pathOf, func(thing T, touch func(string)) []finding.Finding {
+		mine := x.touching(touch)
+		return append(look(mine, thing), *mine.passed...)
+	}, found, lost)
+}
+
+func unanswered(l Lost) finding.Finding {
+	return finding.Finding{Severity: finding.Fail, Condition: Unresponsive, Path: l.Path, Subject: l.Path, Detail: l.Detail()}
 }
 
 // touching is the examination as one thread does it.
 func (x *examination) touching(touch func(string)) *examination {
-	return &examination{guard: x.guard, judge: x.judge, touch: touch}
-}
-
-// list gives one thing after the other.
-func list[T any](things []T) func() (T, bool) {
-	return func() (first T, ok bool) {
-		if len(things) == 0 {
-			return first, false
+	passed := &[]finding.Finding{}
+	return &examination{guard: x.guard, judge: x.judge, passed: passed, touch: func(path string) bool {
+		if x.guard.hangs.hopeless(path) {
+			*passed = append(*passed, unanswered(Lost{Path: path}))
+			return false
 		}
-		first, things = things[0], things[1:]
-		return first, true
-	}
+		touch(path)
+		return true
+	}}
 }
 
 // UnknownCheck is a name that no check has.

@@ -20,7 +20,9 @@ const unknownKind = "an unknown filesystem"
 
 // filesystem says what holds on the filesystem of a directory.
 func filesystem(x *examination, root string) []finding.Finding {
-	x.touch(root)
+	if !x.touch(root) {
+		return nil
+	}
 	d, err := regfile.OpenDir(root)
 	if err != nil {
 		return []finding.Finding{{Severity: finding.Fail, Condition: finding.CodeOf(err), Path: root, Subject: root, Detail: err.Error()}}

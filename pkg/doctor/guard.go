@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"path/filepath"
 	"sync/atomic"
 	"time"
 )
@@ -9,100 +10,149 @@ import (
 const DefaultPatience = 2 * time.Second
 
 // Guard does work that may hang in a filesystem. What hangs is abandoned with its thread: a process that is stuck in the kernel
-// cannot be stopped from inside, so a program that uses a Guard leaves its exit to another process.
+// cannot be stopped from inside, so a program that uses a Guard leaves its exit to another process. It remembers what hung: that
+// is not waited for again, nor is anything in a directory where two things hung, or on a filesystem where eight did.
 type Guard struct {
 	patience time.Duration
+	hangs    *hangs
 }
 
-// NewGuard makes one; patience 0 is the default.
-func NewGuard(patience time.Duration) *Guard {
+// NewGuard makes one; patience 0 is the default. The named paths are looked at whatever hangs beside them.
+func NewGuard(patience time.Duration, named ...string) *Guard {
 	if patience == 0 {
 		patience = DefaultPatience
 	}
-	return &Guard{patience}
+	return &Guard{patience, newHangs(named)}
 }
 
-// Do calls f, which says with touch what path it is about to touch, and reports whether f returned. It gives up when f has not
-// touched anything for the whole patience, and returns the path that was touched last.
-func (g *Guard) Do(path string, f func(touch func(path string))) (last string, returned bool) {
-	var at atomic.Pointer[string]
-	at.Store(&path)
+// Hopeless reports whether a path is given up because of what hung before.
+func (g *Guard) Hopeless(path string) bool { return g.hangs.hopeless(path) }
+
+// Leads is where a symbolic link leads first, by its text.
+func Leads(link, text string) string {
+	if filepath.IsAbs(text) {
+		return text
+	}
+	return filepath.Join(filepath.Dir(link), text)
+}
+
+// Lost is a path that was given up.
+type Lost struct {
+	Path   string
+	Waited bool // it hangs itself; otherwise what hangs is around it
+}
+
+// Detail says why.
+func (l Lost) Detail() string {
+	if l.Waited {
+		return "its filesystem does not answer"
+	}
+	return "it was not looked at: it or what is around it has not answered before"
+}
+
+// Do calls f, which says with touch what path it is about to touch. It gives up when f has not touched anything for the whole
+// patience, and returns what was touched last; nil when f has returned.
+func (g *Guard) Do(path string, f func(touch func(path string))) *Lost {
+	if g.hangs.hopeless(path) {
+		return &Lost{Path: path}
+	}
+	w := &walker{}
 	done := make(chan struct{})
+	w.touch(path)
+	w.begin()
 	go func() {
-		defer close(done)
-		f(func(p string) { at.Store(&p) })
+		f(w.touch)
+		if w.end() {
+			close(done)
+		}
 	}()
-	for seen := at.Load(); ; {
+	if g.watch(w, done) {
+		return nil
+	}
+	return g.lost(w)
+}
+
+// watch waits until a walker is done, or is abandoned.
+func (g *Guard) watch(w *walker, done <-chan struct{}) (ended bool) {
+	tick := time.NewTicker(max(g.patience/8, time.Millisecond))
+	defer tick.Stop()
+	for {
 		select {
 		case <-done:
-			return "", true
-		case <-time.After(g.patience):
-		}
-		now := at.Load()
-		if now == seen {
-			select {
-			case <-done:
-				return "", true
-			default:
-				return *now, false
+			return true
+		case <-tick.C:
+			if w.abandon(g.patience) {
+				return false
 			}
 		}
-		seen = now
 	}
+}
+
+func (g *Guard) lost(w *walker) *Lost { return g.noted(*w.at.Load()) }
+
+// noted remembers what was waited for in vain.
+func (g *Guard) noted(path string) *Lost {
+	g.hangs.note(path, mountPoints())
+	return &Lost{Path: path, Waited: true}
 }
 
 // Each looks at one thing after the other, in order. look runs beside the caller and says with touch what path it is about to touch,
 // at first that of the thing; when it hangs there, lost is told, and another thread goes on with the next thing. found and lost are
 // never called at the same time. An error of either ends it.
-func Each[T, V any](g *Guard, next func() (T, bool), pathOf func(T) string, look func(thing T, touch func(string)) V, found func(V) error, lost func(path string) error) error {
-	e := &each[T, V]{next: next, pathOf: pathOf, look: look, found: found}
-	tick := time.NewTicker(max(g.patience/8, time.Millisecond))
-	defer tick.Stop()
+func Each[T, V any](g *Guard, next func() (T, bool), pathOf func(T) string, look func(thing T, touch func(string)) V, found func(V) error, lost func(Lost) error) error {
+	e := &each[T, V]{guard: g, next: next, pathOf: pathOf, look: look, found: found, lost: lost}
 	for {
 		w := &walker{}
-		ended := make(chan error, 1)
-		go func() { ended <- e.walk(w) }()
-		for hangs := false; !hangs; {
-			select {
-			case err := <-ended:
-				return err
-			case <-tick.C:
-				hangs = w.abandon(g.patience)
+		var err error
+		done := make(chan struct{})
+		go func() {
+			if failed := e.walk(w); w.state.Load() != abandoned {
+				err = failed
+				close(done)
 			}
+		}()
+		if g.watch(w, done) {
+			return err
 		}
-		if err := lost(*w.at.Load()); err != nil {
+		if err := lost(*g.lost(w)); err != nil {
 			return err
 		}
 	}
 }
 
 type each[T, V any] struct {
+	guard  *Guard
 	next   func() (T, bool)
 	pathOf func(T) string
 	look   func(T, func(string)) V
 	found  func(V) error
+	lost   func(Lost) error
 }
 
 // walk goes on until nothing is left, or it is abandoned at a thing that hangs: then what it comes back with is wanted by nobody.
-func (e *each[T, V]) walk(w *walker) error {
-	for {
+func (e *each[T, V]) walk(w *walker) (err error) {
+	for err == nil {
 		thing, ok := e.next()
 		if !ok {
 			return nil
 		}
-		w.touch(e.pathOf(thing))
+		path := e.pathOf(thing)
+		if e.guard.hangs.hopeless(path) {
+			err = e.lost(Lost{Path: path})
+			continue
+		}
+		w.touch(path)
 		w.begin()
 		v := e.look(thing, w.touch)
 		if !w.end() {
 			return nil
 		}
-		if err := e.found(v); err != nil {
-			return err
-		}
+		err = e.found(v)
 	}
+	return err
 }
 
-// walker is a thread of Each or of a scan, and where it is.
+// walker is a thread that a Guard or a scan watches, and where it is.
 type walker struct {
 	state atomic.Int32
 	steps atomic.Int64           // one more at each thing that it touches

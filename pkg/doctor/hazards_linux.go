@@ -59,8 +59,21 @@ func (v *visit) mountPoint(name []byte) bool {
 	return true
 }
 
-// link tells where a link leads. What is there is taken as a bare handle, and not opened.
+// link tells where a link leads. What is there is taken as a bare handle, and not opened. When that hangs, it says nothing about
+// the directory that the link is in.
 func (v *visit) link() {
+	v.begin()
+	text, err := os.Readlink(v.job.path)
+	v.back()
+	if err != nil {
+		v.unseen(nil, bare(err))
+		return
+	}
+	v.leads = Leads(v.job.path, text)
+	if v.guard.hangs.hopeless(v.leads) {
+		v.hazard(Unresponsive, nil, "where it leads was not looked at: that has not answered before")
+		return
+	}
 	v.begin()
 	real, err := leadsTo(v.job.path)
 	v.back()

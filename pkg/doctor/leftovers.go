@@ -67,7 +67,9 @@ func isCopy(match, beside []string) bool {
 // gitLock is a repository's index.lock, which a killed git leaves.
 func gitLock(x *examination, p Place) []finding.Finding {
 	path := filepath.Join(p.Dir, "index.lock")
-	x.touch(path)
+	if !x.touch(path) {
+		return nil
+	}
 	st, err := regfile.Lstat(path)
 	if err != nil {
 		return nil

@@ -34,7 +34,9 @@ func (p Place) protocolNames() (names []string) {
 func entryTypes(x *examination, p Place) (found []finding.Finding) {
 	for _, name := range p.protocolNames() {
 		path := filepath.Join(p.Dir, name)
-		x.touch(path)
+		if !x.touch(path) {
+			continue
+		}
 		st, err := regfile.Lstat(path)
 		switch {
 		case regfile.IsAbsent(err):
@@ -56,7 +58,9 @@ func leases(x *examination, p Place) (found []finding.Finding) {
 	}
 	for _, name := range leaseNames(p.Names) {
 		path := filepath.Join(p.Dir, name)
-		x.touch(path)
+		if !x.touch(path) {
+			continue
+		}
 		found = append(found, lease.Diagnose(path, lease.Options{})...)
 	}
 	return found
@@ -66,7 +70,9 @@ func fences(x *examination, p Place) []finding.Finding {
 	if p.Where != Session {
 		return nil
 	}
-	x.touch(p.Dir)
+	if !x.touch(p.Dir) {
+		return nil
+	}
 	return fence.Diagnose(p.Dir, fence.Options{Judge: x.judge})
 }
 
@@ -74,7 +80,9 @@ func registries(x *examination, p Place) []finding.Finding {
 	if p.Where != StateHome {
 		return nil
 	}
-	x.touch(p.Dir)
+	if !x.touch(p.Dir) {
+		return nil
+	}
 	return registry.Diagnose(p.Dir, registry.Options{Judge: x.judge})
 }
 
@@ -83,7 +91,9 @@ func gardens(x *examination, p Place) (found []finding.Finding) {
 		return nil
 	}
 	dir := filepath.Join(p.Dir, "meta-sessions")
-	x.touch(dir)
+	if !x.touch(dir) {
+		return nil
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return []finding.Finding{{Severity: finding.Fail, Condition: "unreadable", Path: dir, Subject: p.Dir, Detail: regfile.Errno(reason(err))}}
@@ -97,7 +107,9 @@ func gardens(x *examination, p Place) (found []finding.Finding) {
 		if err != nil {
 			continue
 		}
-		x.touch(filepath.Join(dir, e.Name()))
+		if !x.touch(filepath.Join(dir, e.Name())) {
+			continue
+		}
 		found = append(found, fence.DiagnoseGarden(fence.Garden{ID: id, MetaRoot: abs}))
 	}
 	return found
@@ -117,7 +129,9 @@ func claims(x *examination, p Place) (found []finding.Finding) {
 		names = []string{fence.TxName}
 	}
 	for _, name := range names {
-		x.touch(filepath.Join(p.Dir, name))
+		if !x.touch(filepath.Join(p.Dir, name)) {
+			continue
+		}
 		if f := claimFinding(p, name); f != nil {
 			found = append(found, *f)
 		}
@@ -158,7 +172,9 @@ func clock(x *examination, p Place) []finding.Finding {
 	at := ""
 	for _, name := range p.protocolNames() {
 		path := filepath.Join(p.Dir, name)
-		x.touch(path)
+		if !x.touch(path) {
+			continue
+		}
 		if st, err := regfile.Lstat(path); err == nil && st.Mtime.After(newest) {
 			newest, at = st.Mtime, path
 		}
@@ -181,7 +197,9 @@ func declares(x *examination, p Place) (path string, declared bool) {
 	}
 	for _, name := range []string{"fleet.json", "package.json"} {
 		path := filepath.Join(p.Dir, name)
-		x.touch(path)
+		if !x.touch(path) {
+			continue
+		}
 		d, err := regfile.OpenDir(p.Dir)
 		if err != nil {
 			return "", false

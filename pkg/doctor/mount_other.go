@@ -15,3 +15,6 @@ func kindOf(fd int) string {
 	}
 	return unix.ByteSliceToString(st.Fstypename[:])
 }
+
+// mountPoints are not known here.
+func mountPoints() map[string]bool { return nil }

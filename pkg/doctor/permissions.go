@@ -12,7 +12,9 @@ import (
 // permissions look at who may write to state, and read what is secret.
 func permissions(x *examination, p Place) (found []finding.Finding) {
 	look := func(path string) (st regfile.Stamp, there bool) {
-		x.touch(path)
+		if !x.touch(path) {
+			return st, false
+		}
 		st, err := regfile.Lstat(path)
 		return st, err == nil && (st.Kind == regfile.Regular || st.Kind == regfile.Directory)
 	}
@@ -47,7 +49,9 @@ func (x *examination) keptPrivate(p Place) (paths []string) {
 		dir := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
 		paths = append(paths, dir)
-		x.touch(dir)
+		if !x.touch(dir) {
+			continue
+		}
 		if st, err := regfile.Lstat(dir); err != nil || st.Kind != regfile.Directory {
 			continue // a link would lead out of the state home
 		}

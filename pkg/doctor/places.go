@@ -34,8 +34,9 @@ type Place struct {
 
 // places finds the places at and below the roots, symlinks not followed but a fleet's state. What does not answer is a result.
 func (x *examination) places(roots []string) (places []Place, lost []Result) {
-	say := func(condition, path, detail string) {
-		lost = append(lost, Result{"entry-types", finding.Finding{Severity: finding.Fail, Condition: condition, Path: path, Subject: path, Detail: detail}})
+	say := func(f finding.Finding) { lost = append(lost, Result{"entry-types", f}) }
+	fail := func(condition, path, detail string) {
+		say(finding.Finding{Severity: finding.Fail, Condition: condition, Path: path, Subject: path, Detail: detail})
 	}
 	for _, root := range roots {
 		stack := []stop{{dir: filepath.Clean(root), root: true}}
@@ -43,17 +44,16 @@ func (x *examination) places(roots []string) (places []Place, lost []Result) {
 			at := stack[len(stack)-1]
 			stack = stack[:len(stack)-1]
 			seen := &sight{}
-			last, ok := x.guard.Do(at.dir, func(touch func(string)) { seen.look(&at, touch) })
-			switch {
-			case !ok:
-				say(Unresponsive, last, "its filesystem does not answer")
+			if silent := x.guard.Do(at.dir, func(touch func(string)) { seen.look(&at, touch) }); silent != nil {
+				say(unanswered(*silent))
 				continue
-			case seen.err != nil:
-				say("unreadable", at.dir, regfile.Errno(reason(seen.err)))
+			}
+			if seen.err != nil {
+				fail("unreadable", at.dir, regfile.Errno(reason(seen.err)))
 				continue
 			}
 			if seen.state != nil {
-				say(finding.CodeOf(seen.state), filepath.Join(at.dir, stateName), seen.state.Error())
+				fail(finding.CodeOf(seen.state), filepath.Join(at.dir, stateName), seen.state.Error())
 			}
 			found, inside := placesOf(at, seen)
 			places = append(places, found...)

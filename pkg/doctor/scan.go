@@ -48,6 +48,7 @@ type Summary struct {
 // scanner is one scan: threads that take jobs from a stack, so that the stack stays small.
 type scanner struct {
 	opts       ScanOptions
+	guard      *Guard
 	wanted     map[string]bool // conditions
 	attributes bool            // each entry is asked for its attributes
 
@@ -66,7 +67,6 @@ type job struct {
 	path  string
 	depth int
 	root  *scanRoot
-	in    *reading // the directory that it is in; nil for a root
 	link  bool     // a symbolic link; a directory otherwise
 	rest  *reading // the directory has been read so far
 }
@@ -80,14 +80,9 @@ func (j job) later(r *reading) job {
 // reading is a directory that is open, and was read so far.
 type reading struct {
 	fd    int
-	dev   uint64
 	list  []byte // of entries that were not looked at yet
 	cases caseSet
-	hangs atomic.Int32 // entries that do not answer, and are on its filesystem
 }
-
-// hopeless reports whether nothing more is looked at in that directory: each thing that hangs takes a thread and the patience.
-func (r *reading) hopeless() bool { return r != nil && r.hangs.Load() > 1 }
 
 // scanRoot is what the entries below a root are compared with.
 type scanRoot struct {
@@ -101,7 +96,7 @@ type scanRoot struct {
 // then with what was seen so far. An error of each ends the scan.
 func Scan(roots []string, opts ScanOptions, each func(Hazard) error, progress func(Summary)) (Summary, error) {
 	opts.Jobs, opts.Huge, opts.Patience = cmp.Or(opts.Jobs, 2), cmp.Or(opts.Huge, 1<<30), cmp.Or(opts.Patience, DefaultPatience)
-	s := newScanner(opts)
+	s := newScanner(roots, opts)
 	started := time.Now()
 	total := Summary{Hazards: map[string]int64{}}
 	tell := func(hazards []Hazard) error {
@@ -124,8 +119,8 @@ func Scan(roots []string, opts ScanOptions, each func(Hazard) error, progress fu
 	return s.summary(total, started), err
 }
 
-func newScanner(opts ScanOptions) *scanner {
-	s := &scanner{opts: opts, found: make(chan []Hazard, 64), wanted: map[string]bool{}}
+func newScanner(roots []string, opts ScanOptions) *scanner {
+	s := &scanner{opts: opts, guard: NewGuard(opts.Patience, roots...), found: make(chan []Hazard, 64), wanted: map[string]bool{}}
 	s.more.L = &s.mu
 	conditions := opts.Only
 	if conditions == nil {
@@ -145,12 +140,11 @@ func (s *scanner) summary(total Summary, started time.Time) Summary {
 
 // plant puts the roots on the stack.
 func (s *scanner) plant(roots []string) (hazards []Hazard) {
-	guard := NewGuard(s.opts.Patience)
 	for _, path := range roots {
 		var root *scanRoot
 		var failed *Hazard
-		if last, ok := guard.Do(path, func(func(string)) { root, failed = openRoot(path) }); !ok {
-			hazards = append(hazards, unresponsive(last))
+		if silent := s.guard.Do(path, func(func(string)) { root, failed = openRoot(path) }); silent != nil {
+			hazards = append(hazards, unresponsive(*silent))
 			continue
 		}
 		if failed != nil {
@@ -162,9 +156,7 @@ func (s *scanner) plant(roots []string) (hazards []Hazard) {
 	return hazards
 }
 
-func unresponsive(path string) Hazard {
-	return Hazard{Condition: Unresponsive, Path: path, Detail: "its filesystem does not answer"}
-}
+func unresponsive(l Lost) Hazard { return Hazard{Unresponsive, l.Path, l.Detail()} }
 
 // collect runs the threads until nothing is left to look at, and tells what they find.
 func (s *scanner) collect(tell func([]Hazard) error, progress func()) error {

@@ -20,8 +20,8 @@ type visit struct {
 	*scanner
 	walker
 	job     job
-	own     bool     // the job's directory is on another filesystem than the one that it is in
 	reading *reading // what is read now
+	leads   string   // where the job's link leads, once that is known
 	asked   []byte   // the name of the entry in there that is asked for its attributes now
 	seen    int64    // entries
 	hazards []Hazard
@@ -71,15 +71,15 @@ func (v *visit) tell() {
 
 // do does a job.
 func (v *visit) do(j job) {
-	v.job, v.own, v.reading = j, false, nil
+	v.job, v.leads, v.reading = j, "", nil
 	switch {
-	case j.in.hopeless():
-		v.hazard(Unresponsive, nil, "it was not looked at: others in its directory do not answer")
+	case v.guard.hangs.hopeless(j.path):
+		v.hazard(Unresponsive, nil, "%s", Lost{Path: j.path}.Detail())
 	case j.link:
 		v.link()
 	case j.rest != nil:
 		v.read(j.rest)
-	case j.in == nil || v.enters():
+	case j.depth == 0 || v.enters():
 		v.openAndRead()
 	}
 	v.tell()
@@ -90,18 +90,22 @@ func (v *visit) do(j job) {
 // takeOver is called by another thread when this one was given up. It says where it hangs, and puts back on the stack what it had.
 func (v *visit) takeOver() []Hazard {
 	v.entries.Add(v.seen)
-	detail := "its filesystem does not answer"
-	if r := v.reading; r == nil && v.job.in != nil && !v.own {
-		v.job.in.hangs.Add(1)
-	} else if r != nil && v.asked != nil {
-		if r.hangs.Add(1); r.hopeless() {
-			detail += ", and neither did another file beside it: the rest of that directory was not looked at"
+	switch {
+	case v.leads != "":
+		v.guard.noted(v.leads)
+		v.hazard(Unresponsive, nil, "where it leads does not answer")
+	case v.asked == nil:
+		v.hazards = append(v.hazards, unresponsive(*v.guard.noted(v.job.path)))
+	default:
+		v.hazards = append(v.hazards, unresponsive(*v.guard.noted(v.path(v.asked))))
+		if v.guard.hangs.hopeless(v.job.path) {
+			v.hazard(Unresponsive, nil, "the rest of it was not looked at: it does not answer, or things in it do not")
 		} else {
-			v.below = append([]job{v.job.later(r)}, v.below...)
+			v.below = append([]job{v.job.later(v.reading)}, v.below...)
 		}
 	}
 	v.add(v.below)
-	return append(v.hazards, Hazard{Unresponsive, v.path(v.asked), detail})
+	return v.hazards
 }
 
 // openRoot resolves a root, and says why it cannot be scanned.
@@ -141,17 +145,14 @@ func (v *visit) enters() bool {
 	}
 	v.access(nil)
 	mount := v.mountPoint(nil)
-	v.own = mount || v.device() != j.in.dev
 	switch {
 	case v.opts.MaxDepth > 0 && j.depth >= v.opts.MaxDepth:
 		return false
 	case v.opts.OneFileSystem:
-		return !mount && v.device() == j.root.dev
+		return !mount && unix.Mkdev(v.statx.Dev_major, v.statx.Dev_minor) == j.root.dev
 	}
 	return true
 }
-
-func (v *visit) device() uint64 { return unix.Mkdev(v.statx.Dev_major, v.statx.Dev_minor) }
 
 // unseen says what could not be looked at; what has gone meanwhile is none of it.
 func (v *visit) unseen(name []byte, err error) {
@@ -163,7 +164,7 @@ func (v *visit) unseen(name []byte, err error) {
 func (v *visit) openAndRead() {
 	j := v.job
 	flags := unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK | unix.O_CLOEXEC
-	if j.in != nil { // a root may be a link
+	if j.depth > 0 { // a root may be a link
 		flags |= unix.O_NOFOLLOW
 	}
 	v.begin()
@@ -174,11 +175,7 @@ func (v *visit) openAndRead() {
 		return
 	}
 	v.directories.Add(1)
-	r := &reading{fd: fd, dev: j.root.dev}
-	if j.in != nil {
-		r.dev = v.device()
-	}
-	v.read(r)
+	v.read(&reading{fd: fd})
 }
 
 // pause is how many jobs a directory gives before its rest waits until they are done: so many of each directory on the way are
@@ -244,7 +241,7 @@ func (v *visit) entry(r *reading, name, terminated []byte, kind byte) {
 	}
 	switch mode {
 	case unix.S_IFDIR, unix.S_IFLNK:
-		v.below = append(v.below, job{path: v.path(name), depth: v.job.depth + 1, root: v.job.root, in: r, link: mode == unix.S_IFLNK})
+		v.below = append(v.below, job{path: v.path(name), depth: v.job.depth + 1, root: v.job.root, link: mode == unix.S_IFLNK})
 		return
 	case unix.S_IFIFO:
 		v.hazard("fifo", name, "a named pipe: opening it may wait for ever")

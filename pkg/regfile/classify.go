@@ -32,13 +32,13 @@ func Classify(path string) Entry {
 	}
 	e.Stamp = st
 	if st.Kind == Symlink {
-		e.follow()
+		e.Target, _ = os.Readlink(e.Path)
 	}
 	return e
 }
 
-func (e *Entry) follow() {
-	e.Target, _ = os.Readlink(e.Path)
+// Follow looks at what a symlink leads to, which may be on another filesystem than the link.
+func (e *Entry) Follow() {
 	var st unix.Stat_t
 	err := Retry(func() error { return unix.Stat(e.Path, &st) })
 	switch {

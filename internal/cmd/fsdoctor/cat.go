@@ -44,10 +44,10 @@ func cat(c *clikit.Call, limit int64, patience time.Duration) error {
 		err   error
 	}
 	read := make(chan result, 1)
-	if _, returned := doctor.NewGuard(forSize(patience, limit)).Do(path, func(func(string)) {
+	if lost := doctor.NewGuard(forSize(patience, limit)).Do(path, func(func(string)) {
 		b, err := bytesOf(path, limit)
 		read <- result{b, err}
-	}); !returned {
+	}); lost != nil {
 		return silent(path)
 	}
 	r := <-read

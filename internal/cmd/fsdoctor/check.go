@@ -180,7 +180,7 @@ func check(c *clikit.Call, o checkOptions) error {
 	}
 	r := &report{call: c, options: o, cured: map[string]bool{},
 		summary: checkSummary{Head: clikit.Done("summary"), Profile: o.profile}}
-	if err := doctor.Examine(roots, checks, doctor.NewGuard(o.patience), r.add); err != nil {
+	if err := doctor.Examine(roots, checks, doctor.NewGuard(o.patience, roots...), r.add); err != nil {
 		return err
 	}
 	return r.end()

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -105,18 +106,63 @@ func classify(c *clikit.Call, nul bool, patience time.Duration) error {
 	} else if slices.Contains(c.Args, "") {
 		return clikit.Usagef("an empty path names nothing")
 	}
-	err := doctor.Each(doctor.NewGuard(patience), next, func(path string) string { return path },
-		func(path string, _ func(string)) regfile.Entry { return regfile.Classify(path) },
-		func(e regfile.Entry) error { return c.Emit(newEntry(e)) },
-		func(path string) error { return c.Emit(unresponsive(path)) })
+	k := &classifier{call: c, guard: doctor.NewGuard(patience, c.Args...)}
+	err := doctor.Each(k.guard, next, func(path string) string { return path }, k.look, k.found, k.lost)
 	return cmp.Or(err, failed())
 }
 
-// unresponsive is a path whose filesystem does not answer.
-func unresponsive(path string) *entryObject {
-	return &entryObject{
-		Head: clikit.Done("unresponsive"), Location: clikit.At(path), Kind: string(regfile.Unexaminable), Reason: "its filesystem does not answer",
+// classifier looks at one path after the other.
+type classifier struct {
+	call  *clikit.Call
+	guard *doctor.Guard
+	link  atomic.Pointer[regfile.Entry] // the symlink whose end is looked at
+}
+
+// sight is an entry, and whether it is a link into something that has not answered before.
+type sight struct {
+	regfile.Entry
+	hopeless bool
+}
+
+func (k *classifier) look(path string, touch func(string)) sight {
+	e := regfile.Classify(path)
+	if e.Target == "" {
+		return sight{e, false}
 	}
+	leads := doctor.Leads(path, e.Target)
+	if k.guard.Hopeless(leads) {
+		return sight{e, true}
+	}
+	link := e
+	k.link.Store(&link)
+	touch(leads)
+	e.Follow()
+	k.link.CompareAndSwap(&link, nil)
+	return sight{e, false}
+}
+
+func (k *classifier) found(s sight) error {
+	if s.hopeless {
+		return k.call.Emit(unfollowed(s.Entry))
+	}
+	return k.call.Emit(newEntry(s.Entry))
+}
+
+func (k *classifier) lost(l doctor.Lost) error {
+	if link := k.link.Swap(nil); link != nil {
+		return k.call.Emit(unfollowed(*link))
+	}
+	return k.call.Emit(&entryObject{
+		Head: clikit.Done(doctor.Unresponsive), Location: clikit.At(l.Path), Kind: string(regfile.Unexaminable), Reason: l.Detail(),
+	})
+}
+
+// unfollowed is a symlink into something that does not answer.
+func unfollowed(e regfile.Entry) *entryObject {
+	e.ResolvesKind = regfile.Unexaminable
+	o := newEntry(e)
+	o.Code, o.Reason = doctor.Unresponsive, "where it leads does not answer"
+	return o
 }
 
 // paths gives one path after the other.

@@ -16,6 +16,9 @@ import (
 
 // remedy is the command that cures a finding, or why none is safe.
 func remedy(r doctor.Result) string {
+	if r.Condition == doctor.Unresponsive {
+		return "none is safe: its server has to answer again; findmnt shows which filesystem it is"
+	}
 	subject := clikit.Quote(r.Subject)
 	switch r.Check {
 	case "lease":
@@ -57,8 +60,6 @@ func remedy(r doctor.Result) string {
 		return fmt.Sprintf("df -h -- %[1]s; df -i -- %[1]s", clikit.Quote(r.Path))
 	case "read-only", "shared-filesystem":
 		return "findmnt -T " + clikit.Quote(r.Path)
-	case doctor.Unresponsive:
-		return "none is safe: its server has to answer again; findmnt shows which filesystem it is"
 	case "unreadable":
 		return "ls -ld -- " + clikit.Quote(r.Path)
 	case "clock-behind":
