@@ -12,40 +12,43 @@ import (
 	"holdfast/pkg/fence"
 )
 
-// scanEntries is how many entries the scanned trees have.
-const scanEntries = 1_000_000
+// million is how many entries the large tree has.
+const million = 1_000_000
 
-// rounds is how often each side of a comparison runs, by turns.
-const rounds = 7
+// largeTree compares what is made for large trees with its peers, over one.
+func largeTree() {
+	dir := scratch("")
+	defer os.RemoveAll(dir)
+	plantTree(dir, million)
+	scanTree(dir)
+	classifyPaths(dir)
+}
 
 // scanTree compares scans with find, and with the least that any program does which asks for every entry's attributes.
-func scanTree() {
-	what := fmt.Sprintf("fsdoctor scan --only fifo, %d entries / find -type p", scanEntries)
+func scanTree(dir string) {
+	what := fmt.Sprintf("fsdoctor scan --only fifo, %d entries / find -type p", million)
 	find, err := exec.LookPath("find")
 	if err != nil {
 		fmt.Printf("%-52s find is missing\n", what)
 		return
 	}
-	dir := scratch("")
-	defer os.RemoveAll(dir)
-	plantTree(dir, scanEntries)
 	types := []string{find, dir, "-type", "p"}
-	ours, theirs := byTurns(nil, []string{"bin/fsdoctor", "scan", "--only", "fifo", dir}, types)
+	ours, theirs := byTurns(7, nil, []string{"bin/fsdoctor", "scan", "--only", "fifo", dir}, types)
 	row(what, ratioOf(ours, theirs), "<= 1", medians(ours, theirs))
-	ours, theirs = byTurns(nil, []string{"bin/fsdoctor", "scan", dir}, types)
+	ours, theirs = byTurns(7, nil, []string{"bin/fsdoctor", "scan", dir}, types)
 	row("  scan for every hazard / find -type p", ratioOf(ours, theirs), "<= 1", medians(ours, theirs)+"; find asks for no entry's attributes")
 	self, err := os.Executable()
 	must(err)
-	least, theirs := byTurns(nil, []string{self, "attributes", dir, ""}, types)
+	least, theirs := byTurns(7, nil, []string{self, "attributes", dir, ""}, types)
 	row("  attributes of every entry, no more / find -type p", ratioOf(least, theirs), "", medians(least, theirs)+"; two threads; a scan for every hazard cannot be faster")
 	row("  scan for every hazard / attributes of every entry", ratioOf(ours, least), "", medians(ours, least))
-	ours, theirs = byTurns(nil, []string{"bin/fsdoctor", "scan", dir}, []string{find, dir, "-perm", "/7002"})
+	ours, theirs = byTurns(7, nil, []string{"bin/fsdoctor", "scan", dir}, []string{find, dir, "-perm", "/7002"})
 	row("  scan for every hazard / find -perm /7002", ratioOf(ours, theirs), "<= 1", medians(ours, theirs))
 	peak := peakMiB("scan", dir)
 	row("peak memory of that scan, MiB", peak, "<= 100", "of the process that looks at files")
 	few := scratch("")
 	defer os.RemoveAll(few)
-	plantTree(few, scanEntries/10)
+	plantTree(few, million/10)
 	row("  that / of a scan of a tenth of the entries", peak/peakMiB("scan", few), "1", "")
 }
 
@@ -76,30 +79,27 @@ func checkSessions() {
 	dir := scratch("")
 	defer os.RemoveAll(dir)
 	plant(dir, sessions)
-	ours, theirs := byTurns(nil, []string{"bin/fsdoctor", "check", dir}, []string{find, dir, "-name", fence.ClaimName, "-exec", "cat", "{}", "+"})
+	ours, theirs := byTurns(7, nil, []string{"bin/fsdoctor", "check", dir}, []string{find, dir, "-name", fence.ClaimName, "-exec", "cat", "{}", "+"})
 	row(what, ratioOf(ours, theirs), "<= 5", medians(ours, theirs))
 	row("peak memory of that check, MiB", peakMiB("check", dir), "<= 100", "of the process that looks at files")
 }
 
 // classifyPaths compares a classify of paths from a pipe with stat.
-func classifyPaths() {
-	const what, paths = "rate of fsdoctor classify -0 / xargs -0 stat", 50_000
+func classifyPaths(dir string) {
+	const what = "rate of fsdoctor classify -0 / xargs -0 stat"
 	xargs, err := exec.LookPath("xargs")
 	if err != nil {
 		fmt.Printf("%-52s xargs is missing\n", what)
 		return
 	}
-	dir := scratch("")
-	defer os.RemoveAll(dir)
-	plantTree(dir, paths)
 	list, err := exec.Command("find", dir, "-print0").Output()
 	must(err)
-	ours, theirs := byTurns(list, []string{"bin/fsdoctor", "classify", "-0"}, []string{xargs, "-0", "stat", "--printf", `%n %F %s %a %u %g %h %y\n`})
-	row(what, ratioOf(theirs, ours), ">= 0.5", fmt.Sprintf("medians %s and %s for %d paths", median(ours), median(theirs), bytes.Count(list, []byte{0})))
+	ours, theirs := byTurns(3, list, []string{"bin/fsdoctor", "classify", "-0"}, []string{xargs, "-0", "stat", "--printf", `%n %F %s %a %u %g %h %y\n`})
+	row(what, ratioOf(theirs, ours), ">= 0.5", fmt.Sprintf("%s for %d paths", medians(ours, theirs), bytes.Count(list, []byte{0})))
 }
 
 // byTurns times two commands one after the other, some rounds. Their output goes through a pipe, as in a script.
-func byTurns(input []byte, a, b []string) (as, bs []time.Duration) {
+func byTurns(rounds int, input []byte, a, b []string) (as, bs []time.Duration) {
 	for range rounds {
 		as, bs = append(as, piped(input, a)), append(bs, piped(input, b))
 	}

@@ -34,9 +34,8 @@ func main() {
 	inspectRoot()
 	listFull(tmpfsDir())
 	acquireGrowth(tmpfsDir())
-	scanTree()
+	largeTree()
 	checkSessions()
-	classifyPaths()
 }
 
 // worker is this program as one of the processes it measures.

@@ -87,6 +87,7 @@ var Codes = []Code{
 	{"no-space", 0, "a filesystem that is full"},
 	{"no-inodes", 0, "a filesystem without free inodes"},
 	{"clock-behind", 0, "state from the future"},
+	{"clock-set", 0, "state older than a process that it names: the clock was set forward since the boot"},
 	{"leftover", 0, "the stage of a write that was killed"},
 	{"set-aside-file", 0, "a broken file that was set aside"},
 	{"copy", 0, "a copy of a protocol file"},

@@ -31,7 +31,7 @@ func Checks() []Check {
 		{Name: "registry", LooksAt: "rows, roots and locks of the service registry", Conditions: []string{"owner-dead", "root-missing", "root-replaced"}, at: registries, empty: "there is no state home here"},
 		{Name: "permissions", LooksAt: "who may write to state, and read secrets", Conditions: []string{"writable-by-others", "readable-by-others", "foreign-owner"}, at: permissions, empty: "there is no state here"},
 		{Name: "filesystem", LooksAt: "the kind of filesystem, its space, and whether it can be written", Conditions: []string{"shared-filesystem", "read-only", "no-space", "no-inodes"}, root: filesystem},
-		{Name: "clock", LooksAt: "the wall clock against the newest file of the state", Conditions: []string{"clock-behind"}, at: clock, empty: "there is no state here to compare the clock with"},
+		{Name: "clock", LooksAt: "the wall clock against the times in the state: whether it is behind, or was set since the boot", Conditions: []string{"clock-behind", "clock-set"}, at: clock, empty: "there is no state here to compare the clock with"},
 		{Name: "leftovers", LooksAt: "temporary files, copies of protocol files, git's index.lock", Conditions: []string{"leftover", "set-aside-file", "copy", "git-lock"}, at: leftovers, empty: "there is no state here"},
 		{Name: "tools", LooksAt: "programs that what is declared here needs", Conditions: []string{"tool-missing"}, at: tools, empty: "nothing is declared that needs another program"},
 		{Name: "exclusion", LooksAt: "a shared register that is declared", Conditions: []string{"register-unsupported"}, at: exclusion, empty: "nothing is declared"},
@@ -53,15 +53,15 @@ type Result struct {
 // examination is one run of the checks.
 type examination struct {
 	guard  *Guard
-	judge  func(procid.Identity, bool) procid.Verdict // one look at this process's own place serves every verdict
-	touch  func(path string) bool                     // says what is looked at next, and reports whether to do it
-	passed *[]finding.Finding                         // what touch has refused
+	self   *procid.Observer       // one look at this process's own place serves every verdict
+	touch  func(path string) bool // says what is looked at next, and reports whether to do it
+	passed *[]finding.Finding     // what touch has refused
 }
 
 // Examine runs the checks on every place at and below each root and tells each result: all of a check together, in the order
 // of the checks. An error of each ends it.
 func Examine(roots []string, checks []Check, guard *Guard, each func(Result) error) error {
-	x := &examination{guard: guard, judge: procid.NewObserver().Judge}
+	x := &examination{guard: guard, self: procid.NewObserver()}
 	places, lost := x.places(roots)
 	for _, r := range lost { // what could not be looked into is said whichever checks were asked for
 		if err := each(r); err != nil {
@@ -136,7 +136,7 @@ func unanswered(l Lost) finding.Finding {
 // touching is the examination as one thread does it.
 func (x *examination) touching(touch func(string)) *examination {
 	passed := &[]finding.Finding{}
-	return &examination{guard: x.guard, judge: x.judge, passed: passed, touch: func(path string) bool {
+	return &examination{guard: x.guard, self: x.self, passed: passed, touch: func(path string) bool {
 		if x.guard.hangs.hopeless(path) {
 			*passed = append(*passed, unanswered(Lost{Path: path}))
 			return false

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"holdfast/pkg/claim"
 	"holdfast/pkg/fence"
@@ -73,7 +72,7 @@ func fences(x *examination, p Place) []finding.Finding {
 	if !x.touch(p.Dir) {
 		return nil
 	}
-	return fence.Diagnose(p.Dir, fence.Options{Judge: x.judge})
+	return fence.Diagnose(p.Dir, fence.Options{Judge: x.self.Judge})
 }
 
 func registries(x *examination, p Place) []finding.Finding {
@@ -83,7 +82,7 @@ func registries(x *examination, p Place) []finding.Finding {
 	if !x.touch(p.Dir) {
 		return nil
 	}
-	return registry.Diagnose(p.Dir, registry.Options{Judge: x.judge})
+	return registry.Diagnose(p.Dir, registry.Options{Judge: x.self.Judge})
 }
 
 func gardens(x *examination, p Place) (found []finding.Finding) {
@@ -162,32 +161,6 @@ func claimFinding(p Place, name string) *finding.Finding {
 	}
 	f.Condition, f.Detail = finding.CodeOf(err), err.Error()
 	return f
-}
-
-// clockSlack is how far a file may seem to come from the future.
-const clockSlack = 5 * time.Second
-
-func clock(x *examination, p Place) []finding.Finding {
-	var newest time.Time
-	at := ""
-	for _, name := range p.protocolNames() {
-		path := filepath.Join(p.Dir, name)
-		if !x.touch(path) {
-			continue
-		}
-		if st, err := regfile.Lstat(path); err == nil && st.Mtime.After(newest) {
-			newest, at = st.Mtime, path
-		}
-	}
-	if at == "" {
-		return nil
-	}
-	ahead := time.Until(newest)
-	if ahead > clockSlack {
-		return []finding.Finding{{Severity: finding.Warn, Condition: "clock-behind", Path: at, Subject: at,
-			Detail: fmt.Sprintf("it was written %s in the future: this clock is behind, or another's was ahead", ahead.Round(time.Second))}}
-	}
-	return []finding.Finding{{Severity: finding.Pass, Condition: "clock", Path: p.Dir, Subject: p.Dir, Detail: "nothing here comes from the future"}}
 }
 
 // declares reports whether a fleet declares a shared register.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,6 +15,8 @@ import (
 type view struct{ blind string }
 
 func newView() view { return view{blind: blind()} }
+
+func (view) started(Key) (time.Time, bool) { return time.Time{}, false }
 
 // mint makes a process's start key.
 func (view) mint(pid int) (string, error) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -57,6 +58,20 @@ func (v view) mint(pid int) (string, error) {
 
 func (v view) key(st stat) string {
 	return Key{Scheme: SchemeLinux, Ticks: st.ticks - v.offset, Boot: v.boot, NS: v.ns}.String()
+}
+
+// started is when a process of this boot started, by this moment's wall clock: the boot's own clock is not set by anybody.
+func (v view) started(key Key) (time.Time, bool) {
+	if v.noKeys != nil || key.Scheme != SchemeLinux || key.Weak() || key.Boot != v.boot || key.Ticks > maxTicks {
+		return time.Time{}, false
+	}
+	var now unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
+		return time.Time{}, false
+	}
+	const tick = time.Second / ticksPerSecond
+	age := time.Duration(now.Nano()) - time.Duration(key.Ticks+v.offset)*tick
+	return time.Now().Add(-age), true
 }
 
 // candidate asks the kernel about a pid that is to be an owner.

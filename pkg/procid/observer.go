@@ -1,5 +1,7 @@
 package procid
 
+import "time"
+
 // Observer judges many owners. It reads once what does not change while this process lives (the boot id, its own
 // namespaces and their offset, whether /proc can be used), so that a verdict on an owner of this boot and pid namespace
 // costs one kill and one read of /proc/PID/stat. Nothing about other processes is kept, nor the hostname, which may change.
@@ -16,4 +18,9 @@ func NewObserver() *Observer { return &Observer{view: newView()} }
 func (o *Observer) Judge(rec Identity, local bool) Verdict {
 	key := ParseKey(rec.StartKey)
 	return decide(rec, key, o.view.observe(rec, key), local)
+}
+
+// Started is when the process of a start key started, by this moment's wall clock. It is known of processes of this boot, on Linux.
+func (o *Observer) Started(startKey string) (at time.Time, known bool) {
+	return o.view.started(ParseKey(startKey))
 }

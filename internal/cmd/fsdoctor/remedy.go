@@ -62,7 +62,7 @@ func remedy(r doctor.Result) string {
 		return "findmnt -T " + clikit.Quote(r.Path)
 	case "unreadable":
 		return "ls -ld -- " + clikit.Quote(r.Path)
-	case "clock-behind":
+	case "clock-behind", "clock-set":
 		return "date; timedatectl"
 	case "tool-missing":
 		return "none is safe: install git"

@@ -35,7 +35,7 @@ directory's list shows: fifo, socket, device, dangling, symlink-loop, symlink-es
 
 Example: every named pipe below a directory
 
-   fsdoctor scan --only fifo . | jq -r .path`,
+   fsdoctor scan --only fifo . | jq -r 'select(.code == "fifo").path'`,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "jobs", Usage: "look at `N` directories at once", Destination: &o.Jobs, Value: 2},
 			&cli.IntFlag{Name: "max-depth", Usage: "go at most `N` levels down", Destination: &o.MaxDepth, DefaultText: "no bound"},
