@@ -22,7 +22,7 @@ const (
 	StateHome Where = "state-home" // of the registry
 	MetaRoot  Where = "meta-root"  // of citizens' records
 	Fleet     Where = "fleet"      // a directory that declares something
-	GitDir    Where = "git"        // a repository's .git
+	GitDir    Where = "git"        // a repository's .git, or what it has for a submodule or a working tree
 )
 
 // Place is a directory that one of the protocols keeps state in.
@@ -70,6 +70,8 @@ type sight struct {
 	err     error
 	linked  bool  // its state is a link to a directory
 	state   error // what is wrong with what is called state, and is no directory
+
+	worktree string // the directory that git keeps for it elsewhere
 }
 
 // look reads a directory, and follows what is called state, as leasectl does. A file of that name is nobody's mistake but in a root.
@@ -78,6 +80,7 @@ func (s *sight) look(at *stop, touch func(string)) {
 	if at.root {
 		st, err := regfile.Lstat(at.dir + ".lock")
 		at.native = err == nil && st.Kind == regfile.Directory
+		s.worktree = gitDirOf(at.dir, s.entries)
 	}
 	i := slices.IndexFunc(s.entries, func(e fs.DirEntry) bool { return e.Name() == stateName && !e.IsDir() })
 	if i < 0 || s.entries[i].Type().IsRegular() && !at.root {
@@ -89,6 +92,27 @@ func (s *sight) look(at *stop, touch func(string)) {
 	if s.linked, s.state = err == nil, err; s.linked {
 		d.Close()
 	}
+}
+
+// gitDirOf is where git keeps what belongs to a working tree that is not the repository's first: a file .git there says it.
+func gitDirOf(dir string, entries []fs.DirEntry) string {
+	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ".git" && e.Type().IsRegular() }) {
+		return ""
+	}
+	d, err := regfile.OpenDir(dir)
+	if err != nil {
+		return ""
+	}
+	defer d.Close()
+	snap, err := d.Read(".git", regfile.DefaultLimit)
+	if err != nil {
+		return ""
+	}
+	path, found := strings.CutPrefix(strings.TrimRight(string(snap.Bytes), "\n"), "gitdir: ")
+	if !found {
+		return ""
+	}
+	return Leads(filepath.Join(dir, ".git"), path)
 }
 
 // stateName is what a fleet calls the directory of its leases.
@@ -133,7 +157,18 @@ func placesOf(at stop, seen *sight) (places []Place, below []stop) {
 		add(Session)
 	case has("HEAD") && has("objects") && has("refs"):
 		add(GitDir)
+		for _, inside := range []string{"modules", "worktrees"} {
+			if has(inside) {
+				below = append(below, stop{dir: filepath.Join(dir, inside)})
+			}
+		}
+		return places, below
+	case has("HEAD") && has("commondir"):
+		add(GitDir)
 		return places, nil
+	}
+	if seen.worktree != "" {
+		places = append(places, Place{Where: GitDir, Dir: seen.worktree})
 	}
 	if has("meta-sessions") {
 		add(MetaRoot)
