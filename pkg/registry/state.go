@@ -156,24 +156,23 @@ type rootState struct {
 	capEpoch     string // the epoch that the capability is of; empty when there is none
 }
 
-func (s *rootState) close() {
-	if s.dir != nil {
-		s.dir.Close()
+func (s *rootState) close() { closeDir(s.dir) }
+
+// roots opens the directory of the roots' files; nil where there is none.
+func (h *Home) roots() (*regfile.Dir, error) {
+	if h.dir == nil {
+		return nil, nil
 	}
+	return h.sub(rootsDir)
 }
 
 // readRoot reads the state of a root and refuses what does not agree. Errors: a *Refusal of code uncertain, *regfile.Error.
 func (h *Home) readRoot(root string) (*rootState, error) {
-	var roots *regfile.Dir
-	if h.dir != nil {
-		var err error
-		if roots, err = h.sub(rootsDir); err != nil {
-			return nil, err
-		}
+	roots, err := h.roots()
+	if err != nil {
+		return nil, err
 	}
-	if roots != nil {
-		defer roots.Close()
-	}
+	defer closeDir(roots)
 	return h.readRootIn(roots, root)
 }
 
