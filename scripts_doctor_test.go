@@ -18,8 +18,8 @@ import (
 
 // examined is what fsdoctor said of a script's directory.
 type examined struct {
-	Code, Check, Status, Condition, Path string
-	Fail                                 int // of the summary
+	Code, Check, Status, Condition, Path, Remedy string
+	Fail                                         int // of the summary
 }
 
 // examine runs fsdoctor over what a script left. It must end, with the status that its summary says, and must have passed over

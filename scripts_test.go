@@ -71,6 +71,9 @@ func TestScripts(t *testing.T) {
 						if err := examine(e.WorkDir); err != nil {
 							e.T().Fatal("what the script left: ", err)
 						}
+						if err := cure(e.WorkDir); err != nil {
+							e.T().Fatal("the remedies for what the script left: ", err)
+						}
 					})
 					return nil
 				},

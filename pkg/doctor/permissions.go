@@ -35,7 +35,7 @@ func permissions(x *examination, p Place) (found []finding.Finding) {
 	return found
 }
 
-// keptPrivate are the paths of a place whose permissions matter: of a state home every directory and every file in it, the
+// keptPrivate are the paths of a place whose permissions matter: of a state home itself, and every directory and every file in it, the
 // capabilities and receipts among them.
 func (x *examination) keptPrivate(p Place) (paths []string) {
 	if p.Where != StateHome {
@@ -44,6 +44,7 @@ func (x *examination) keptPrivate(p Place) (paths []string) {
 		}
 		return paths
 	}
+	paths = append(paths, p.Dir)
 	stack := []string{filepath.Join(p.Dir, "registry"), filepath.Join(p.Dir, "roots"), filepath.Join(p.Dir, "receipts"), filepath.Join(p.Dir, "stage")}
 	for len(stack) > 0 {
 		dir := stack[len(stack)-1]

@@ -2,6 +2,7 @@ package fence
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"holdfast/pkg/finding"
 	"holdfast/pkg/procid"
@@ -29,7 +30,32 @@ func Diagnose(dir string, opts Options) []finding.Finding {
 	if err != nil {
 		return fail(err)
 	}
-	return []finding.Finding{e.finding(dir)}
+	found := e.finding(dir)
+	if r := f.obstacle(e); r != nil {
+		found.Obstacle = f.located(r).Error()
+	}
+	return []finding.Finding{found}
+}
+
+// obstacle is what would refuse the operation that mends what keeps an admission out.
+func (f *Fence) obstacle(e *Explanation) *Refusal {
+	s := situation{Resource: f.resource, Directory: f.selected, Claim: e.Claim, Verdict: e.Verdict}
+	switch e.Row.Answer {
+	case CodeLegacyLease, CodeLeaseUnattributed:
+		lease := e.Native[0]
+		parent, err := regfile.OpenDir(filepath.Dir(lease.Path))
+		if err == nil {
+			defer parent.Close()
+			if hasEntries(parent, filepath.Base(lease.Path)) {
+				return &Refusal{Code: CodeLeaseNotEmpty, Native: []NativeLease{lease}}
+			}
+		}
+		_, r := clearDecision(LeaseClear{Mtime: lease.Mtime, MinAge: DefaultMinAge}, s, e.Native, f.opts.Now())
+		return r
+	case CodeResourceMismatch:
+		return mismatchDecision(Break{Generation: e.Claim.Generation}, s)
+	}
+	return nil
 }
 
 // finding is the row of the admission table that applies, as a finding.

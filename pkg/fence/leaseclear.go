@@ -12,6 +12,9 @@ import (
 	"holdfast/pkg/regfile"
 )
 
+// DefaultMinAge is how long a native lease has been untouched that nobody has any more: a program touches its own every few seconds.
+const DefaultMinAge = time.Minute
+
 // LeaseClear names a native lease that nobody alive has.
 type LeaseClear struct {
 	Mtime  time.Time // exactly, as Show gives it

@@ -28,6 +28,7 @@ type Finding struct {
 	Mtime       string // of a native lease
 	Home        string // a registry's state home
 	OwnerDead   bool   // a root's service is proven gone
+	Obstacle    string // why the owning program would refuse its usual remedy as things stand, a clause
 }
 
 // CodeOf is the stable code of an error that has one; "io" of any other.

@@ -24,6 +24,9 @@ func Diagnose(path string, opts Options) []finding.Finding {
 		return []finding.Finding{s.unusable(err)}
 	}
 	found := []finding.Finding{s.state(st)}
+	if st.State == StateExpired && st.Lease.Fence >= MaxFence {
+		found[0].Obstacle = (&Refusal{Code: CodeFenceExhausted, Path: s.path}).Error()
+	}
 	if f, suspect := s.clock(st.Lease); suspect {
 		found = append(found, f)
 	}

@@ -2,7 +2,9 @@ package registry
 
 import (
 	"fmt"
+	"slices"
 
+	"holdfast/pkg/claim"
 	"holdfast/pkg/finding"
 	"holdfast/pkg/procid"
 	"holdfast/pkg/regfile"
@@ -22,12 +24,14 @@ func Diagnose(path string, opts Options) []finding.Finding {
 	}
 	h, err := Open(path, opts)
 	if err != nil {
-		return fail(err)
+		f := fail(err)
+		f[0].Obstacle = err.Error()
+		return f
 	}
 	defer h.Close()
 	reg, err := h.Registry()
 	if err != nil {
-		return fail(err)
+		return h.obstacles(fail(err))
 	}
 	found := []finding.Finding{{Severity: finding.Pass, Condition: "registry", Path: h.path, Subject: h.path, Home: h.path, Detail: fmt.Sprintf("readable, with %d rows", len(reg.Rows))}}
 	if reg.Fenced {
@@ -35,12 +39,45 @@ func Diagnose(path string, opts Options) []finding.Finding {
 			Detail: "a retained lock: an operation stopped in the middle, and nothing changes until it is repaired"})
 	}
 	if err := h.strangers(); err != nil {
-		found = append(found, fail(err)...)
+		f := fail(err)
+		f[0].Obstacle = err.Error()
+		found = append(found, f...)
 	}
 	_ = h.List(func(in Inspection, row Reservation) error {
 		found = append(found, in.finding(row))
 		return nil
 	})
+	return h.obstacles(found)
+}
+
+// obstacles says of what a repair would not mend why not. The plan is made without the registry's lock: it is a look, and nothing is
+// done by it.
+func (h *Home) obstacles(found []finding.Finding) []finding.Finding {
+	unclear := func(f finding.Finding) bool {
+		return f.Obstacle == "" && (f.Condition == CodeUncertain || f.Condition == CodeUnavailable)
+	}
+	if h.registry == nil || !slices.ContainsFunc(found, unclear) {
+		return found
+	}
+	var retained *claim.Inspection
+	if in, err := claim.Inspect(h.registry, lockFile); err == nil && in.State != claim.Absent && in.State != claim.HeldNow {
+		retained = &in
+	}
+	plan, err := (&locked{Home: h}).plan(retained)
+	for i, f := range found {
+		if !unclear(f) {
+			continue
+		}
+		if err != nil {
+			found[i].Obstacle = err.Error()
+			continue
+		}
+		for _, step := range plan.Steps {
+			if step.Action == Leaves && (step.Root == f.Subject || step.Path == f.Path) {
+				found[i].Obstacle = step.Why
+			}
+		}
+	}
 	return found
 }
 

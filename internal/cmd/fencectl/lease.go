@@ -26,11 +26,8 @@ type leaseClearOptions struct {
 	minAge time.Duration
 }
 
-// defaultMinAge is how long a native lease must have been untouched: six times what proper-lockfile calls stale.
-const defaultMinAge = time.Minute
-
 func leaseClearVerb(s *session) *clikit.Verb {
-	o := leaseClearOptions{minAge: defaultMinAge}
+	o := leaseClearOptions{minAge: fence.DefaultMinAge}
 	return &clikit.Verb{
 		Name:  "clear",
 		Usage: "remove the native lease that has exactly this mtime",

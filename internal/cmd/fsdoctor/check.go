@@ -199,7 +199,8 @@ func listChecks(c *clikit.Call, checks []doctor.Check) error {
 	return nil
 }
 
-// report is one report. In text it is read from the top: what failed comes first, then the warnings, then what is fine.
+// report is one report. In text it is read from the top: what failed comes first, then the warnings, then what is fine. A script is
+// run from the top.
 type report struct {
 	call    *clikit.Call
 	options checkOptions
@@ -218,11 +219,7 @@ func (r *report) add(result doctor.Result) error {
 	default:
 		r.summary.Pass++
 	}
-	if r.call.Scripted() {
-		o.again = r.cured[o.Remedy]
-		r.cured[o.Remedy] = true
-	}
-	if r.call.Textual() {
+	if r.call.Textual() || r.call.Scripted() {
 		r.later = append(r.later, o)
 		return nil
 	}
@@ -256,9 +253,13 @@ func (r *report) object(result doctor.Result) *checkObject {
 }
 
 func (r *report) end() error {
-	rank := map[string]int{"fail": 0, "warn": 1, "pass": 2}
-	slices.SortStableFunc(r.later, func(a, b *checkObject) int { return rank[a.Status] - rank[b.Status] })
+	order := worstFirst
+	if r.call.Scripted() {
+		order = claimsFirst
+	}
+	slices.SortStableFunc(r.later, func(a, b *checkObject) int { return order(a) - order(b) })
 	for _, o := range r.later {
+		o.again, r.cured[o.Remedy] = r.cured[o.Remedy], true
 		if err := r.emit(o); err != nil {
 			return err
 		}
@@ -267,4 +268,17 @@ func (r *report) end() error {
 		r.summary.OK = false
 	}
 	return r.emit(&r.summary)
+}
+
+// worstFirst is the order of a report.
+func worstFirst(o *checkObject) int {
+	return map[string]int{"fail": 0, "warn": 1, "pass": 2}[o.Status]
+}
+
+// claimsFirst is the order of a script: a claim file keeps other commands out.
+func claimsFirst(o *checkObject) int {
+	if o.Check == "claims" {
+		return 0
+	}
+	return 1
 }

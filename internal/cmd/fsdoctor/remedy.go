@@ -16,22 +16,32 @@ import (
 
 // remedy is the command that cures a finding, or why none is safe.
 func remedy(r doctor.Result) string {
-	if r.Condition == doctor.Unresponsive {
-		return "none is safe: its server has to answer again; findmnt shows which filesystem it is"
-	}
 	subject := clikit.Quote(r.Subject)
-	switch r.Check {
-	case "lease":
-		return leaseRemedy(r, subject)
-	case "claims":
-		return claimRemedy(r, subject)
-	case "fences":
-		return fenceRemedy(r, subject)
-	case "registry":
-		return registryRemedy(r, subject)
-	case "reservations":
-		return "none is safe: the owner of the session enrols again, with fencectl enroll"
+	cure := ""
+	switch {
+	case r.Condition == doctor.Unresponsive:
+		return "none is safe: its server has to answer again; findmnt shows which filesystem it is"
+	case r.Check == "lease":
+		cure = leaseRemedy(r, subject)
+	case r.Check == "claims":
+		cure = claimRemedy(r, subject)
+	case r.Check == "fences":
+		cure = fenceRemedy(r, subject)
+	case r.Check == "registry":
+		cure = registryRemedy(r, subject)
+	case r.Check == "reservations":
+		cure = "none is safe: the owner of the session enrols again, with fencectl enroll"
+	default:
+		cure = fileRemedy(r, clikit.Quote(r.Path))
 	}
+	if r.Obstacle != "" {
+		return "none is safe now: " + r.Obstacle + "; afterwards: " + cure
+	}
+	return cure
+}
+
+// fileRemedy is for what no protocol owns.
+func fileRemedy(r doctor.Result, path string) string {
 	switch r.Condition {
 	case regfile.CodeNotRegular:
 		return moveAside(r.Path)
@@ -39,36 +49,41 @@ func remedy(r doctor.Result) string {
 		if r.Check == "entry-types" {
 			return moveAside(r.Path)
 		}
-		return "ls -ld -- " + clikit.Quote(r.Path)
+		return "none is safe: what should be there is not known; ls -ld -- " + path + " shows what is"
 	case "readable-by-others":
-		return "chmod go= -- " + clikit.Quote(r.Path)
+		return "chmod go= -- " + path
 	case "writable-by-others":
-		return "chmod o-w -- " + clikit.Quote(r.Path)
+		return "chmod o-w -- " + path
+	case "foreign-owner":
+		return "none is safe: whether it may be trusted is its owner's and yours to say; ls -l -- " + path + " shows whose it is"
 	case "leftover":
-		return "rm -- " + clikit.Quote(r.Path) + " # when no program is at work there"
+		return "rm -- " + path + " # when no program is at work there"
 	case "set-aside-file", "copy":
 		if r.Token == "lease" {
-			return "leasectl status --lock " + clikit.Quote(r.Path)
+			return "none is safe: it is a lease of its own, and somebody may use it; leasectl status --lock " + path + " shows who"
 		}
 		return "none is needed: no program reads it"
 	case "git-lock":
 		if r.Token == "stale" {
-			return "rm -- " + clikit.Quote(r.Path) + " # when no git is at work there"
+			return "rm -- " + path + " # when no git is at work there"
 		}
-		return "none is safe: fuser -v " + clikit.Quote(r.Path)
+		return "none is safe: fuser -v " + path + " shows who has it"
 	case "no-space", "no-inodes":
-		return fmt.Sprintf("df -h -- %[1]s; df -i -- %[1]s", clikit.Quote(r.Path))
+		return fmt.Sprintf("none is safe: what may go is yours to say; df -h -- %[1]s; df -i -- %[1]s show what is left", path)
 	case "read-only", "shared-filesystem":
-		return "findmnt -T " + clikit.Quote(r.Path)
+		return "none is safe: state belongs on a disk of this machine that can be written to; findmnt -T " + path + " shows where it is"
 	case "unreadable":
-		return "ls -ld -- " + clikit.Quote(r.Path)
+		return "none is safe: who may look at it is its owner's to say; ls -ld -- " + path + " shows the rights"
 	case "clock-behind", "clock-set":
-		return "date; timedatectl"
+		return wrongClock
 	case "tool-missing":
 		return "none is safe: install git"
 	}
 	return "none is known"
 }
+
+// wrongClock is the remedy wherever a time cannot be.
+const wrongClock = "none is safe: set the clocks right, and let times pass that are wrong; date and timedatectl show this machine's"
 
 func moveAside(path string) string {
 	return "mv -n -- " + clikit.Quote(path) + " " + clikit.Quote(path+".aside")
@@ -87,9 +102,9 @@ func leaseRemedy(r doctor.Result, subject string) string {
 	case "stranded-stage", "journal-damaged", "journal-unconfirmed":
 		return "none is needed: the next change goes on from what is there"
 	case "clock-anomaly":
-		return "date; timedatectl"
+		return wrongClock
 	}
-	return "leasectl status --lock " + subject
+	return "none is safe: what is wrong is nothing that leasectl mends; leasectl status --lock " + subject + " says more"
 }
 
 func claimRemedy(r doctor.Result, subject string) string {
@@ -104,7 +119,7 @@ func claimRemedy(r doctor.Result, subject string) string {
 	if remedy := commands.Remedy(in); remedy != "" {
 		return remedy
 	}
-	return commands.Inspect
+	return "none is safe: it is no claim that could be cleared; " + commands.Inspect + " says more"
 }
 
 func fenceRemedy(r doctor.Result, subject string) string {
@@ -112,7 +127,7 @@ func fenceRemedy(r doctor.Result, subject string) string {
 	case fence.CodeLegacyLease, fence.CodeLeaseUnattributed:
 		return "fencectl lease clear --dir " + subject + " --mtime " + r.Mtime + " # only when no program has it"
 	case fence.CodeOwnerUncertain, fence.CodeOwnerOtherHost:
-		return "fencectl explain --dir " + subject
+		return "none is safe: whether its owner lives cannot be proven from here; fencectl explain --dir " + subject + " says why"
 	case fence.CodeResourceMismatch:
 		return "fencectl break --dir " + subject + " --generation " + r.Generation + " --resource-mismatch --reason WHY # when this directory is the one to go on with"
 	case fence.CodeClaimUnreadable, regfile.CodeTooLarge:
@@ -124,7 +139,7 @@ func fenceRemedy(r doctor.Result, subject string) string {
 	case regfile.CodeNotRegular:
 		return moveAside(r.Path)
 	}
-	return "fencectl show --dir " + subject
+	return "none is safe: what is wrong is nothing that fencectl mends; fencectl show --dir " + subject + " says more"
 }
 
 func registryRemedy(r doctor.Result, subject string) string {
@@ -135,5 +150,5 @@ func registryRemedy(r doctor.Result, subject string) string {
 	case r.OwnerDead:
 		return "regctl recover snapshot" + home + " --root " + subject + " # prints the command that frees it"
 	}
-	return "regctl inspect" + home + " --root " + subject
+	return "none is safe: its owner is not proven dead; regctl inspect" + home + " --root " + subject + " says more"
 }
