@@ -178,7 +178,7 @@ func check(c *clikit.Call, o checkOptions) error {
 	if len(roots) == 0 {
 		roots = []string{"."}
 	}
-	r := &report{call: c, options: o, cured: map[string]bool{},
+	r := &report{call: c, strict: o.profile == "strict", promoted: words(o.promote), cured: map[string]bool{},
 		summary: checkSummary{Head: clikit.Done("summary"), Profile: o.profile}}
 	if err := doctor.Examine(roots, checks, doctor.NewGuard(o.patience, roots...), r.add); err != nil {
 		return err
@@ -202,11 +202,12 @@ func listChecks(c *clikit.Call, checks []doctor.Check) error {
 // report is one report. In text it is read from the top: what failed comes first, then the warnings, then what is fine. A script is
 // run from the top.
 type report struct {
-	call    *clikit.Call
-	options checkOptions
-	summary checkSummary
-	later   []*checkObject
-	cured   map[string]bool // remedies that a script has already
+	call     *clikit.Call
+	strict   bool
+	promoted []string // conditions whose warnings are failures
+	summary  checkSummary
+	later    []*checkObject
+	cured    map[string]bool // remedies that a script has already
 }
 
 func (r *report) add(result doctor.Result) error {
@@ -239,7 +240,7 @@ func (r *report) emit(o clikit.Object) error {
 
 func (r *report) object(result doctor.Result) *checkObject {
 	status := string(result.Severity)
-	if status == "warn" && (r.options.profile == "strict" || slices.Contains(words(r.options.promote), result.Condition)) {
+	if status == "warn" && (r.strict || slices.Contains(r.promoted, result.Condition)) {
 		status = "fail"
 	}
 	o := &checkObject{
