@@ -18,8 +18,16 @@ type Entry struct {
 	Err          error  // why it is unexaminable
 }
 
-// Classify examines any path, final symlink not followed. It never fails: what cannot be told is Unexaminable.
+// Classify examines any path, final symlink not followed, and what such a link leads to. It never fails: what cannot be told is
+// Unexaminable.
 func Classify(path string) Entry {
+	e := Examine(path)
+	e.Follow()
+	return e
+}
+
+// Examine is Classify without what a link leads to.
+func Examine(path string) Entry {
 	e := Entry{Path: path}
 	st, err := lstatAt(unix.AT_FDCWD, path)
 	switch {
@@ -39,6 +47,9 @@ func Classify(path string) Entry {
 
 // Follow looks at what a symlink leads to, which may be on another filesystem than the link.
 func (e *Entry) Follow() {
+	if e.Stamp.Kind != Symlink {
+		return
+	}
 	var st unix.Stat_t
 	err := Retry(func() error { return unix.Stat(e.Path, &st) })
 	switch {

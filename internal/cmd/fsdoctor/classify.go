@@ -125,7 +125,7 @@ type sight struct {
 }
 
 func (k *classifier) look(path string, touch func(string)) sight {
-	e := regfile.Classify(path)
+	e := regfile.Examine(path)
 	if e.Target == "" {
 		return sight{e, false}
 	}
