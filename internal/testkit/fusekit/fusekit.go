@@ -29,6 +29,7 @@ type Options struct {
 	RenameFlags syscall.Errno // the answer to a rename with a flag, as without replacing
 	Lock        syscall.Errno // the answer to flock
 	Hook        Hook
+	Backing     string // a directory to serve, as another mount may; empty is one of its own
 
 	// Fold makes a filesystem on which names are one when they fold to the same, as where case does not count: whatever name
 	// is looked up finds the one that is there.
@@ -67,7 +68,7 @@ type FS struct {
 	Backing string // the directory it serves, for planting and looking past it
 }
 
-// Mount mounts an empty filesystem for the rest of the test, which is skipped where that cannot be done. The calling
+// Mount mounts a filesystem, an empty one unless it is said what to serve, for the rest of the test, which is skipped where that cannot be done. The calling
 // goroutine is locked to its thread: programs must be started by it, and it must be the test's own.
 //
 // A program must not be started with the mount as exec.Cmd.Dir, but change to it by itself ("env -C DIR"): a fork holds
@@ -79,7 +80,10 @@ func Mount(t *testing.T, opts Options) *FS {
 	testkit.Need(t, err == nil, "/dev/fuse")
 
 	testkit.OwnMounts(t)
-	f := &FS{Dir: t.TempDir(), Backing: t.TempDir()}
+	f := &FS{Dir: t.TempDir(), Backing: opts.Backing}
+	if f.Backing == "" {
+		f.Backing = t.TempDir()
+	}
 	root, err := fs.NewLoopbackRoot(f.Backing)
 	if err != nil {
 		t.Fatal(err)
