@@ -19,7 +19,8 @@ func probeFlag(into *time.Duration) cli.Flag {
 }
 
 func scanVerb() *clikit.Verb {
-	o := doctor.ScanOptions{Jobs: 2, Huge: 1 << 30}
+	jobs := min(max(runtime.GOMAXPROCS(0), 2), 16)
+	o := doctor.ScanOptions{Huge: 1 << 30}
 	var only string
 	return &clikit.Verb{
 		Name:  "scan",
@@ -37,7 +38,7 @@ Example: every named pipe below a directory
 
    fsdoctor scan --only fifo . | jq -r 'select(.code == "fifo").path'`,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "jobs", Usage: "look at `N` directories at once", Destination: &o.Jobs, Value: 2},
+			&cli.IntFlag{Name: "jobs", Usage: "look at `N` directories at once", Destination: &o.Jobs, Value: jobs, DefaultText: "the processors, from 2 to 16"},
 			&cli.IntFlag{Name: "max-depth", Usage: "go at most `N` levels down", Destination: &o.MaxDepth, DefaultText: "no bound"},
 			&cli.BoolFlag{Name: "one-file-system", Usage: "do not go into other filesystems", Destination: &o.OneFileSystem, DisableDefaultText: true},
 			clikit.TextFlag("only", "`HAZARD,…` to tell", "all", &only),
