@@ -29,12 +29,7 @@ import (
 // Create publishes content as target, which must not exist, with mode under the umask. An error that is
 // fs.ErrExist means that the target or the stage was there already.
 func Create(d *regfile.Dir, stage, target string, content []byte, mode uint32) error {
-	return CreateFrom(d, stage, d, target, content, mode)
-}
-
-// CreateFrom is Create with a stage in another directory of the same filesystem.
-func CreateFrom(stages *regfile.Dir, stage string, d *regfile.Dir, target string, content []byte, mode uint32) error {
-	s, err := StageNew(stages, stage, content, mode)
+	s, err := StageNew(d, stage, content, mode)
 	if err != nil {
 		return err
 	}
@@ -45,12 +40,7 @@ func CreateFrom(stages *regfile.Dir, stage string, d *regfile.Dir, target string
 // Replace puts content in the place of target, keeping the mode and owner that like records. A stage that was there
 // already is fs.ErrExist, one that was taken away fs.ErrNotExist.
 func Replace(d *regfile.Dir, stage, target string, content []byte, like regfile.Stamp) error {
-	return ReplaceFrom(d, stage, d, target, content, like)
-}
-
-// ReplaceFrom is Replace with a stage in another directory of the same filesystem.
-func ReplaceFrom(stages *regfile.Dir, stage string, d *regfile.Dir, target string, content []byte, like regfile.Stamp) error {
-	s, err := StageLike(stages, stage, content, like)
+	s, err := StageLike(d, stage, content, like)
 	if err != nil {
 		return err
 	}

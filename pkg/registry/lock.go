@@ -193,10 +193,15 @@ func (l *locked) sweep() error {
 	return nil
 }
 
-// create publishes a new file.
+// create publishes a new file. What cannot even be staged was not written.
 func (l *locked) create(d *regfile.Dir, name string, content []byte) (*Snapshot, error) {
+	staged, err := atomicfile.StageNew(l.stage, l.opts.NewID(), content, fileMode)
+	if err != nil {
+		return nil, err
+	}
+	defer staged.Discard()
 	l.wrote = true
-	if err := atomicfile.CreateFrom(l.stage, l.opts.NewID(), d, name, content, fileMode); err != nil {
+	if err := staged.Create(d, name); err != nil {
 		return nil, err
 	}
 	return l.settled(d, name)
@@ -208,8 +213,13 @@ func (l *locked) replace(d *regfile.Dir, name string, was *Snapshot, content []b
 	if err != nil {
 		return nil, err
 	}
+	staged, err := atomicfile.StageLike(l.stage, l.opts.NewID(), content, like)
+	if err != nil {
+		return nil, err
+	}
+	defer staged.Discard()
 	l.wrote = true
-	if err := atomicfile.ReplaceFrom(l.stage, l.opts.NewID(), d, name, content, like); err != nil {
+	if err := staged.Replace(d, name); err != nil {
 		return nil, err
 	}
 	return l.settled(d, name)
