@@ -1,25 +1,18 @@
 package clikit
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+
+	"holdfast/pkg/regfile"
 )
 
 // MoveAside is the command that clears a name for what belongs there, and loses nothing. It is for names that only this
 // toolkit uses: at any other path may lie what the machine needs there, as /dev/null does.
-func MoveAside(path string) string {
-	aside := path + ".aside"
-	for n := 2; n < 100; n++ {
-		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		aside = fmt.Sprintf("%s.aside%d", path, n)
-	}
-	return fmt.Sprintf("mv -n -- %s %s", Quote(path), Quote(aside))
-}
+func MoveAside(path string) string { return MoveTo(path, regfile.Aside(path)) }
+
+// MoveTo is that command with a name that was chosen before.
+func MoveTo(path, aside string) string { return "mv -n -- " + Quote(path) + " " + Quote(aside) }
 
 // ListModes is the command that shows who may do what with a directory and, where it can be seen, an entry of it. Of a
 // directory that cannot be seen it shows the nearest one above that can.

@@ -2,11 +2,13 @@ package doctor
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"holdfast/pkg/finding"
 	"holdfast/pkg/procid"
+	"holdfast/pkg/regfile"
 )
 
 // Check is one thing that is looked at in every place.
@@ -63,10 +65,12 @@ type examination struct {
 func Examine(roots []string, checks []Check, guard *Guard, each func(Result) error) error {
 	x := &examination{guard: guard, self: procid.NewObserver()}
 	places, lost := x.places(roots)
+	looked := slices.Clone(roots)
 	for _, r := range lost { // what could not be looked into is said whichever checks were asked for
 		if err := each(r); err != nil {
 			return err
 		}
+		looked = slices.DeleteFunc(looked, func(root string) bool { return filepath.Clean(root) == r.Path })
 	}
 	for _, c := range checks {
 		said := false
@@ -74,8 +78,8 @@ func Examine(roots []string, checks []Check, guard *Guard, each func(Result) err
 			said = true
 			return each(Result{c.Name, f})
 		})
-		if err == nil && !said {
-			err = each(Result{c.Name, finding.Finding{Severity: finding.Pass, Condition: Nothing, Path: strings.Join(roots, " "), Detail: c.empty}})
+		if err == nil && !said && len(looked) > 0 {
+			err = each(Result{c.Name, finding.Finding{Severity: finding.Pass, Condition: Nothing, Path: strings.Join(looked, " "), Detail: c.empty}})
 		}
 		if err != nil {
 			return err
@@ -123,10 +127,20 @@ func everywhere[T any](x *examination, things []T, pathOf func(T) string, look f
 		again = l.Waited && !x.guard.hangs.hopeless(pathOf(last))
 		return tell(unanswered(l))
 	}
-	return Each(x.guard, next, pathOf, func(thing T, touch func(string)) []finding.Finding {
+	return Each(x.guard, next, pathOf, func(thing T, touch func(string), _ func(string, string)) []finding.Finding {
 		mine := x.touching(touch)
-		return append(look(mine, thing), *mine.passed...)
+		return append(withAsides(look(mine, thing)), *mine.passed...)
 	}, found, lost)
+}
+
+// withAsides chooses names for what has to be moved away, here, where a filesystem that hangs does no harm.
+func withAsides(found []finding.Finding) []finding.Finding {
+	for i, f := range found {
+		if f.Condition == regfile.CodeNotRegular || f.Condition == regfile.CodeDirectoryInvalid {
+			found[i].Aside = regfile.Aside(f.Path)
+		}
+	}
+	return found
 }
 
 func unanswered(l Lost) finding.Finding {

@@ -25,15 +25,18 @@ func NewGuard(patience time.Duration, named ...string) *Guard {
 	return &Guard{patience, newHangs(named)}
 }
 
-// Hopeless reports whether a path is given up because of what hung before.
-func (g *Guard) Hopeless(path string) bool { return g.hangs.hopeless(path) }
+// HopelessLink reports whether a symbolic link is not to be followed because of what hung before; leads is where it leads by its
+// text.
+func (g *Guard) HopelessLink(link, leads string) bool {
+	return g.hangs.hopelessLink(link, leads, mountPoints)
+}
 
-// Leads is where a symbolic link leads first, by its text.
+// Leads is where a symbolic link leads first, by its text, not cleaned: what is before a ".." may be a link itself.
 func Leads(link, text string) string {
 	if filepath.IsAbs(text) {
 		return text
 	}
-	return filepath.Join(filepath.Dir(link), text)
+	return filepath.Dir(link) + "/" + text
 }
 
 // Lost is a path that was given up.
@@ -88,7 +91,13 @@ func (g *Guard) watch(w *walker, done <-chan struct{}) (ended bool) {
 	}
 }
 
-func (g *Guard) lost(w *walker) *Lost { return g.noted(*w.at.Load()) }
+func (g *Guard) lost(w *walker) *Lost {
+	if leads := w.leads.Load(); leads != nil {
+		g.notedLink(*w.at.Load(), *leads)
+		return &Lost{Path: *w.at.Load(), Waited: true}
+	}
+	return g.noted(*w.at.Load())
+}
 
 // noted remembers what was waited for in vain.
 func (g *Guard) noted(path string) *Lost {
@@ -96,10 +105,13 @@ func (g *Guard) noted(path string) *Lost {
 	return &Lost{Path: path, Waited: true}
 }
 
+// notedLink remembers a link whose end was waited for in vain.
+func (g *Guard) notedLink(link, leads string) { g.hangs.noteLink(link, leads, mountPoints()) }
+
 // Each looks at one thing after the other, in order. look runs beside the caller and says with touch what path it is about to touch,
-// at first that of the thing; when it hangs there, lost is told, and another thread goes on with the next thing. found and lost are
+// at first that of the thing, and with follow which link it follows; when it hangs there, lost is told, and another thread goes on with the next thing. found and lost are
 // never called at the same time. An error of either ends it.
-func Each[T, V any](g *Guard, next func() (T, bool), pathOf func(T) string, look func(thing T, touch func(string)) V, found func(V) error, lost func(Lost) error) error {
+func Each[T, V any](g *Guard, next func() (T, bool), pathOf func(T) string, look func(thing T, touch func(string), follow func(link, leads string)) V, found func(V) error, lost func(Lost) error) error {
 	e := &each[T, V]{guard: g, next: next, pathOf: pathOf, look: look, found: found, lost: lost}
 	for {
 		w := &walker{}
@@ -124,7 +136,7 @@ type each[T, V any] struct {
 	guard  *Guard
 	next   func() (T, bool)
 	pathOf func(T) string
-	look   func(T, func(string)) V
+	look   func(thing T, touch func(string), follow func(link, leads string)) V
 	found  func(V) error
 	lost   func(Lost) error
 }
@@ -143,7 +155,7 @@ func (e *each[T, V]) walk(w *walker) (err error) {
 		}
 		w.touch(path)
 		w.begin()
-		v := e.look(thing, w.touch)
+		v := e.look(thing, w.touch, w.follow)
 		if !w.end() {
 			return nil
 		}
@@ -157,6 +169,7 @@ type walker struct {
 	state atomic.Int32
 	steps atomic.Int64           // one more at each thing that it touches
 	at    atomic.Pointer[string] // the path that it touches, where it says one
+	leads atomic.Pointer[string] // where that leads, when it is a link that is followed
 
 	seen  int64 // steps, by whoever watches it
 	since time.Time
@@ -171,7 +184,13 @@ const (
 
 func (w *walker) touch(path string) {
 	w.at.Store(&path)
+	w.leads.Store(nil)
 	w.steps.Add(1)
+}
+
+func (w *walker) follow(link, leads string) {
+	w.touch(link)
+	w.leads.Store(&leads)
 }
 
 // begin is called before something that may hang.

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -13,6 +14,7 @@ import (
 const (
 	enoughInDirectory  = 2
 	enoughInFilesystem = 8
+	enoughLinks        = 32 // whose text does not tell which filesystem hangs behind them
 )
 
 // hangs remembers what did not answer, so that nothing there is waited for again. A directory that is given up counts as one such
@@ -50,10 +52,7 @@ func (h *hangs) note(path string, mounts map[string]bool) {
 	defer h.mu.Unlock()
 	path = h.abs(path)
 	h.some.Store(true)
-	root := path
-	for root != "/" && !mounts[root] {
-		root = filepath.Dir(root)
-	}
+	root := rootOf(path, mounts)
 	h.silent[path] = true
 	if h.count("filesystem "+root, enoughInFilesystem) {
 		h.silent[root] = true
@@ -62,6 +61,70 @@ func (h *hangs) note(path string, mounts map[string]bool) {
 		path = filepath.Dir(path)
 		h.silent[path] = true
 	}
+}
+
+// noteLink notes a link whose end did not answer. That says nothing about the link's directory; it says something about where the text
+// leads when that is another filesystem, by a way that does not go back up.
+func (h *hangs) noteLink(link, leads string, mounts map[string]bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.some.Store(true)
+	h.silent["link "+h.abs(link)] = true
+	root, known := h.behind(link, leads, mounts)
+	switch {
+	case !known:
+		h.count("links", enoughLinks)
+	case h.count("filesystem "+root, enoughInFilesystem):
+		h.silent[root] = true
+	}
+}
+
+// hopelessLink reports whether a link is not to be followed.
+func (h *hangs) hopelessLink(link, leads string, mounts func() map[string]bool) bool {
+	if !h.some.Load() {
+		return false
+	}
+	h.mu.Lock()
+	known := false
+	lost := h.silent["link "+h.abs(link)]
+	if h.in["links"] >= enoughLinks {
+		_, known = h.behind(link, leads, mounts())
+		lost = lost || !known
+	}
+	h.mu.Unlock()
+	return lost || !goesUp(link, leads) && h.hopeless(leads)
+}
+
+// behind is the root of the filesystem that a link leads to by its text, where that tells: it is not the link's own.
+func (h *hangs) behind(link, leads string, mounts map[string]bool) (root string, known bool) {
+	root = rootOf(h.abs(leads), mounts)
+	return root, !goesUp(link, leads) && root != rootOf(h.abs(link), mounts)
+}
+
+// goesUp reports whether a link's text goes up after it has gone down: what it goes down to may be a link, or lie on another
+// filesystem.
+func goesUp(link, leads string) bool {
+	down := false
+	for _, part := range strings.Split(strings.TrimPrefix(leads, filepath.Dir(link)+"/"), "/") {
+		switch part {
+		case "", ".":
+		case "..":
+			if down {
+				return true
+			}
+		default:
+			down = true
+		}
+	}
+	return false
+}
+
+// rootOf is where the filesystem of a path begins.
+func rootOf(path string, mounts map[string]bool) string {
+	for path != "/" && !mounts[path] {
+		path = filepath.Dir(path)
+	}
+	return path
 }
 
 // count adds one, and reports whether that is enough.

@@ -70,7 +70,7 @@ func (v *visit) link() {
 		return
 	}
 	v.leads = Leads(v.job.path, text)
-	if v.guard.hangs.hopeless(v.leads) {
+	if v.guard.HopelessLink(v.job.path, v.leads) {
 		v.hazard(Unresponsive, nil, "where it leads was not looked at: that has not answered before")
 		return
 	}

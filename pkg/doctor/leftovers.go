@@ -1,17 +1,14 @@
 package doctor
 
 import (
-	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"holdfast/pkg/fence"
 	"holdfast/pkg/finding"
-	"holdfast/pkg/regfile"
 )
 
 // copied are the names that file managers and synchronizers give to copies.
@@ -62,33 +59,4 @@ func leftovers(x *examination, p Place) (found []finding.Finding) {
 // isCopy reports whether the name that was matched is one beside the lease that it is a copy of.
 func isCopy(match, beside []string) bool {
 	return match != nil && slices.Contains(beside, match[1]+".lock")
-}
-
-// gitLock is a repository's index.lock, which a killed git leaves.
-func gitLock(x *examination, p Place) []finding.Finding {
-	path := filepath.Join(p.Dir, "index.lock")
-	if !x.touch(path) {
-		return nil
-	}
-	st, err := regfile.Lstat(path)
-	if err != nil {
-		return nil
-	}
-	f := finding.Finding{Severity: finding.Warn, Condition: "git-lock", Path: path, Subject: path}
-	age := time.Since(st.Mtime).Round(time.Second)
-	if st.Kind != regfile.Regular {
-		f.Condition, f.Detail = regfile.CodeNotRegular, "git's lock is "+st.Kind.Noun()+", not a regular file"
-		return []finding.Finding{f}
-	}
-	switch pids, all := openers(st); {
-	case len(pids) > 0:
-		f.Detail = fmt.Sprintf("in use: git's lock, %d bytes, %s old, open in pid %v", st.Size, age, pids)
-		f.Severity = finding.Pass
-	case all:
-		f.Detail = fmt.Sprintf("likely stale: git's lock, %d bytes, %s old, and nobody has it open", st.Size, age)
-		f.Token = "stale"
-	default:
-		f.Detail = fmt.Sprintf("git's lock, %d bytes, %s old; whether somebody has it open cannot be seen", st.Size, age)
-	}
-	return []finding.Finding{f}
 }

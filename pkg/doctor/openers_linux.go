@@ -38,3 +38,29 @@ func openers(st regfile.Stamp) (pids []int, all bool) {
 	}
 	return pids, all
 }
+
+// gitsIn are the pids of gits whose working directory is one of the trees or below it, as far as /proc shows them; all reports
+// whether every git could be looked at.
+func gitsIn(trees []string) (pids []int, all bool) {
+	all = true
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil || len(processes) == 0 {
+		return nil, false
+	}
+	for _, process := range processes {
+		name, _ := os.ReadFile(filepath.Join(process, "comm"))
+		if text := strings.TrimSpace(string(name)); text != "git" && !strings.HasPrefix(text, "git-") {
+			continue
+		}
+		cwd, err := os.Readlink(filepath.Join(process, "cwd"))
+		if err != nil {
+			all = all && os.IsNotExist(err)
+			continue
+		}
+		in := func(tree string) bool { return strings.HasPrefix(cwd+"/", tree+"/") }
+		if pid, err := strconv.Atoi(filepath.Base(process)); err == nil && slices.ContainsFunc(trees, in) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, all
+}

@@ -30,7 +30,7 @@ func permissions(x *examination, p Place) (found []finding.Finding) {
 		}
 	}
 	if looked > 0 && len(found) == 0 {
-		found = append(found, finding.Finding{Severity: finding.Pass, Condition: "private", Path: p.Dir, Subject: p.Dir, Detail: fmt.Sprintf("%d files, none of which others may write to", looked)})
+		found = append(found, finding.Finding{Severity: finding.Pass, Condition: "private", Path: p.Dir, Subject: p.Dir, Detail: fmt.Sprintf("%d files and directories, none of which others may write to", looked)})
 	}
 	return found
 }
@@ -38,6 +38,9 @@ func permissions(x *examination, p Place) (found []finding.Finding) {
 // keptPrivate are the paths of a place whose permissions matter: of a state home itself, and every directory and every file in it, the
 // capabilities and receipts among them.
 func (x *examination) keptPrivate(p Place) (paths []string) {
+	if p.Where == Leases || p.Where == Session {
+		paths = append(paths, p.Dir) // who may write to it may replace what is in it
+	}
 	if p.Where != StateHome {
 		for _, name := range p.protocolNames() {
 			paths = append(paths, filepath.Join(p.Dir, name))
@@ -70,10 +73,11 @@ func (x *examination) keptPrivate(p Place) (paths []string) {
 
 func permission(p Place, path string, st regfile.Stamp) *finding.Finding {
 	f := &finding.Finding{Severity: finding.Warn, Path: path, Subject: path, Detail: fmt.Sprintf("mode %04o, of uid %d", st.Perm(), st.UID)}
+	directory := path == p.Dir && p.Where != StateHome // anybody may look into one
 	switch {
-	case p.Where != Leases && st.Perm()&0o077 != 0:
+	case p.Where != Leases && !directory && st.Perm()&0o077 != 0:
 		f.Severity, f.Condition = finding.Fail, "readable-by-others"
-	case st.Perm()&0o002 != 0:
+	case st.Perm()&0o022 != 0:
 		f.Condition = "writable-by-others"
 	case st.UID != uint32(os.Geteuid()) && os.Geteuid() != 0:
 		f.Condition = "foreign-owner"

@@ -34,7 +34,9 @@ type Place struct {
 
 // places finds the places at and below the roots, symlinks not followed but a fleet's state. What does not answer is a result.
 func (x *examination) places(roots []string) (places []Place, lost []Result) {
-	say := func(f finding.Finding) { lost = append(lost, Result{"entry-types", f}) }
+	say := func(f finding.Finding) {
+		lost = append(lost, Result{"entry-types", withAsides([]finding.Finding{f})[0]})
+	}
 	fail := func(condition, path, detail string) {
 		say(finding.Finding{Severity: finding.Fail, Condition: condition, Path: path, Subject: path, Detail: detail})
 	}
@@ -112,7 +114,7 @@ func gitDirOf(dir string, entries []fs.DirEntry) string {
 	if !found {
 		return ""
 	}
-	return Leads(filepath.Join(dir, ".git"), path)
+	return filepath.Clean(Leads(filepath.Join(dir, ".git"), path))
 }
 
 // stateName is what a fleet calls the directory of its leases.

@@ -92,7 +92,7 @@ func (v *visit) takeOver() []Hazard {
 	v.entries.Add(v.seen)
 	switch {
 	case v.leads != "":
-		v.guard.noted(v.leads)
+		v.guard.notedLink(v.job.path, v.leads)
 		v.hazard(Unresponsive, nil, "where it leads does not answer")
 	case v.asked == nil:
 		v.hazards = append(v.hazards, unresponsive(*v.guard.noted(v.job.path)))
@@ -175,6 +175,9 @@ func (v *visit) openAndRead() {
 		return
 	}
 	v.directories.Add(1)
+	if j.depth == 0 && v.stat(fd, []byte{0}) == nil {
+		v.access(nil)
+	}
 	v.read(&reading{fd: fd})
 }
 
@@ -233,11 +236,11 @@ func (v *visit) entry(r *reading, name, terminated []byte, kind byte) {
 		v.asked = name
 		err := v.stat(r.fd, terminated)
 		v.asked = nil
-		if err != nil {
-			v.unseen(name, err)
-			return
+		if asked = err == nil; asked {
+			mode = uint32(v.statx.Mode) & unix.S_IFMT
+		} else {
+			v.unseen(name, err) // the list says what it is, all the same
 		}
-		mode = uint32(v.statx.Mode) & unix.S_IFMT
 	}
 	switch mode {
 	case unix.S_IFDIR, unix.S_IFLNK:
@@ -255,9 +258,9 @@ func (v *visit) entry(r *reading, name, terminated []byte, kind byte) {
 	}
 }
 
-// stat asks for the attributes of a name with a NUL after it, as the kernel gives it: package unix would make a copy of every one.
+// stat asks for the attributes of a name with a NUL after it, of the directory itself when it is empty, as the kernel gives it: package unix would make a copy of every one.
 func (v *visit) stat(dirfd int, terminated []byte) error {
-	const flags = unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT | unix.AT_STATX_DONT_SYNC
+	const flags = unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT | unix.AT_STATX_DONT_SYNC | unix.AT_EMPTY_PATH
 	const mask = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_NLINK | unix.STATX_UID | unix.STATX_SIZE | unix.STATX_BLOCKS
 	v.begin()
 	_, _, errno := unix.Syscall6(unix.SYS_STATX, uintptr(dirfd), uintptr(unsafe.Pointer(&terminated[0])), flags, mask, uintptr(unsafe.Pointer(&v.statx)), 0)

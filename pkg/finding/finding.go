@@ -28,6 +28,7 @@ type Finding struct {
 	Mtime       string // of a native lease
 	Home        string // a registry's state home
 	OwnerDead   bool   // a root's service is proven gone
+	Aside       string // a name to move away to what is at the path and no file
 	Obstacle    string // why the owning program would refuse its usual remedy as things stand, a clause
 }
 

@@ -2,6 +2,8 @@ package regfile
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -69,4 +71,16 @@ func (e Entry) resolvedKind() Kind {
 		return e.ResolvesKind
 	}
 	return e.Stamp.Kind
+}
+
+// Aside is a name beside a path, under which nothing is yet, for moving away what is at the path.
+func Aside(path string) string {
+	aside := path + ".aside"
+	for n := 2; n < 100; n++ {
+		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		aside = fmt.Sprintf("%s.aside%d", path, n)
+	}
+	return aside
 }

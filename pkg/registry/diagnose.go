@@ -90,7 +90,11 @@ func (in Inspection) finding(row Reservation) finding.Finding {
 		f.Severity, f.Condition, f.Detail = finding.Fail, finding.CodeOf(in.Err), in.Err.Error()
 	case in.Directory != RootThere:
 		f.Severity, f.Condition, f.OwnerDead = finding.Warn, in.Directory, in.Verdict.Word == procid.Dead
-		f.Detail = "its directory is not the one any more that was registered; " + f.Detail
+		is := "is not the one any more that was registered"
+		if in.Directory == RootMissing {
+			is = "is gone"
+		}
+		f.Detail = "its directory " + is + "; " + f.Detail
 	case in.Verdict.Word == procid.Dead:
 		f.Severity, f.Condition, f.OwnerDead = finding.Warn, "owner-dead", true
 		f.Detail = "its service is gone without a release: " + in.Verdict.Reason

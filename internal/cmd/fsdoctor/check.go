@@ -92,6 +92,8 @@ func (o *checkObject) Script() string {
 		return text + comment(o.Remedy) + "\n"
 	case o.again:
 		return text + comment("the remedy is above") + "\n"
+	case strings.Contains(o.Remedy, " WHY"):
+		return text + comment("say why, and then: "+o.Remedy) + "\n"
 	}
 	return text + o.Remedy + "\n\n"
 }
@@ -178,7 +180,8 @@ func check(c *clikit.Call, o checkOptions) error {
 	if len(roots) == 0 {
 		roots = []string{"."}
 	}
-	r := &report{call: c, strict: o.profile == "strict", promoted: words(o.promote), cured: map[string]bool{},
+	here, _ := os.Getwd()
+	r := &report{call: c, here: here + "/", strict: o.profile == "strict", promoted: words(o.promote), cured: map[string]bool{},
 		summary: checkSummary{Head: clikit.Done("summary"), Profile: o.profile}}
 	if err := doctor.Examine(roots, checks, doctor.NewGuard(o.patience, roots...), r.add); err != nil {
 		return err
@@ -208,6 +211,7 @@ type report struct {
 	summary  checkSummary
 	later    []*checkObject
 	cured    map[string]bool // remedies that a script has already
+	here     string          // the working directory, with a slash
 }
 
 func (r *report) add(result doctor.Result) error {
@@ -260,7 +264,8 @@ func (r *report) end() error {
 	}
 	slices.SortStableFunc(r.later, func(a, b *checkObject) int { return order(a) - order(b) })
 	for _, o := range r.later {
-		o.again, r.cured[o.Remedy] = r.cured[o.Remedy], true
+		remedy := strings.ReplaceAll(o.Remedy, r.here, "") // one path may be given in two ways
+		o.again, r.cured[remedy] = r.cured[remedy], true
 		if err := r.emit(o); err != nil {
 			return err
 		}

@@ -124,18 +124,18 @@ type sight struct {
 	hopeless bool
 }
 
-func (k *classifier) look(path string, touch func(string)) sight {
+func (k *classifier) look(path string, _ func(string), follow func(link, leads string)) sight {
 	e := regfile.Examine(path)
 	if e.Target == "" {
 		return sight{e, false}
 	}
 	leads := doctor.Leads(path, e.Target)
-	if k.guard.Hopeless(leads) {
+	if k.guard.HopelessLink(path, leads) {
 		return sight{e, true}
 	}
 	link := e
 	k.link.Store(&link)
-	touch(leads)
+	follow(path, leads)
 	e.Follow()
 	k.link.CompareAndSwap(&link, nil)
 	return sight{e, false}
@@ -143,14 +143,14 @@ func (k *classifier) look(path string, touch func(string)) sight {
 
 func (k *classifier) found(s sight) error {
 	if s.hopeless {
-		return k.call.Emit(unfollowed(s.Entry))
+		return k.call.Emit(unfollowed(s.Entry, "where it leads was not looked at: that has not answered before"))
 	}
 	return k.call.Emit(newEntry(s.Entry))
 }
 
 func (k *classifier) lost(l doctor.Lost) error {
 	if link := k.link.Swap(nil); link != nil {
-		return k.call.Emit(unfollowed(*link))
+		return k.call.Emit(unfollowed(*link, "where it leads does not answer"))
 	}
 	return k.call.Emit(&entryObject{
 		Head: clikit.Done(doctor.Unresponsive), Location: clikit.At(l.Path), Kind: string(regfile.Unexaminable), Reason: l.Detail(),
@@ -158,10 +158,10 @@ func (k *classifier) lost(l doctor.Lost) error {
 }
 
 // unfollowed is a symlink into something that does not answer.
-func unfollowed(e regfile.Entry) *entryObject {
+func unfollowed(e regfile.Entry, reason string) *entryObject {
 	e.ResolvesKind = regfile.Unexaminable
 	o := newEntry(e)
-	o.Code, o.Reason = doctor.Unresponsive, "where it leads does not answer"
+	o.Code, o.Reason = doctor.Unresponsive, reason
 	return o
 }
 

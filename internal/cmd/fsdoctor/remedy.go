@@ -44,16 +44,19 @@ func remedy(r doctor.Result) string {
 func fileRemedy(r doctor.Result, path string) string {
 	switch r.Condition {
 	case regfile.CodeNotRegular:
-		return moveAside(r.Path)
+		if r.Home != "" {
+			return registryRemedy(r, path)
+		}
+		return clikit.MoveTo(r.Path, r.Aside)
 	case regfile.CodeDirectoryInvalid:
 		if r.Check == "entry-types" {
-			return moveAside(r.Path)
+			return clikit.MoveTo(r.Path, r.Aside)
 		}
 		return "none is safe: what should be there is not known; ls -ld -- " + path + " shows what is"
 	case "readable-by-others":
 		return "chmod go= -- " + path
 	case "writable-by-others":
-		return "chmod o-w -- " + path
+		return "chmod go-w -- " + path
 	case "foreign-owner":
 		return "none is safe: whether it may be trusted is its owner's and yours to say; ls -l -- " + path + " shows whose it is"
 	case "leftover":
@@ -67,12 +70,18 @@ func fileRemedy(r doctor.Result, path string) string {
 		if r.Token == "stale" {
 			return "rm -- " + path + " # when no git is at work there"
 		}
-		return "none is safe: fuser -v " + path + " shows who has it"
+		return "none is safe: a git may be at work, or an editor that it waits for; fuser -v " + path + " and ps show it"
 	case "no-space", "no-inodes":
 		return fmt.Sprintf("none is safe: what may go is yours to say; df -h -- %[1]s; df -i -- %[1]s show what is left", path)
 	case "read-only", "shared-filesystem":
 		return "none is safe: state belongs on a disk of this machine that can be written to; findmnt -T " + path + " shows where it is"
 	case "unreadable":
+		switch {
+		case strings.HasPrefix(r.Detail, "ENOENT"), strings.HasPrefix(r.Detail, "ENOTDIR"):
+			return "none is safe: a directory belongs there; name another, or make it"
+		case strings.HasPrefix(r.Detail, "ENOTCONN"):
+			return "umount -l -- " + path + " # the server of that filesystem is gone"
+		}
 		return "none is safe: who may look at it is its owner's to say; ls -ld -- " + path + " shows the rights"
 	case "clock-behind", "clock-set":
 		return wrongClock
@@ -85,10 +94,6 @@ func fileRemedy(r doctor.Result, path string) string {
 // wrongClock is the remedy wherever a time cannot be.
 const wrongClock = "none is safe: set the clocks right, and let times pass that are wrong; date and timedatectl show this machine's"
 
-func moveAside(path string) string {
-	return "mv -n -- " + clikit.Quote(path) + " " + clikit.Quote(path+".aside")
-}
-
 func leaseRemedy(r doctor.Result, subject string) string {
 	switch r.Condition {
 	case lease.CodeExpired:
@@ -98,7 +103,7 @@ func leaseRemedy(r doctor.Result, subject string) string {
 			return "leasectl set-aside --lock " + subject + " --fingerprint " + r.Fingerprint
 		}
 	case regfile.CodeNotRegular:
-		return moveAside(r.Path)
+		return clikit.MoveTo(r.Path, r.Aside)
 	case "stranded-stage", "journal-damaged", "journal-unconfirmed":
 		return "none is needed: the next change goes on from what is there"
 	case "clock-anomaly":
@@ -109,7 +114,7 @@ func leaseRemedy(r doctor.Result, subject string) string {
 
 func claimRemedy(r doctor.Result, subject string) string {
 	if r.Condition == regfile.CodeNotRegular {
-		return moveAside(r.Path)
+		return clikit.MoveTo(r.Path, r.Aside)
 	}
 	commands := claimview.LeaseCommands(r.Subject)
 	if strings.HasSuffix(r.Path, fence.TxName) {
@@ -134,10 +139,12 @@ func fenceRemedy(r doctor.Result, subject string) string {
 		if r.Fingerprint != "" {
 			return "fencectl set-aside --dir " + subject + " --fingerprint " + r.Fingerprint
 		}
+	case fence.CodeTxHeld:
+		return "none is needed but that of its transaction file; fencectl tx inspect --dir " + subject + " shows it"
 	case fence.CodeOwnerDead, "reservation-abandoned":
 		return "none is needed: the next admission takes over"
 	case regfile.CodeNotRegular:
-		return moveAside(r.Path)
+		return clikit.MoveTo(r.Path, r.Aside)
 	}
 	return "none is safe: what is wrong is nothing that fencectl mends; fencectl show --dir " + subject + " says more"
 }
@@ -145,6 +152,8 @@ func fenceRemedy(r doctor.Result, subject string) string {
 func registryRemedy(r doctor.Result, subject string) string {
 	home := " --state-home " + clikit.Quote(r.Home)
 	switch {
+	case r.Condition == regfile.CodeNotRegular:
+		return "none is safe: what was there is gone, and nothing but a copy of it brings it back; ls -l -- " + clikit.Quote(r.Path) + " shows what is there now"
 	case r.Condition == registry.CodeUnavailable, r.Condition == registry.CodeUncertain:
 		return "regctl repair" + home + " # prints what it would do"
 	case r.OwnerDead:
