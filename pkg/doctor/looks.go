@@ -31,24 +31,45 @@ func (p Place) protocolNames() (names []string) {
 }
 
 func entryTypes(x *examination, p Place) (found []finding.Finding) {
-	for _, name := range p.protocolNames() {
-		path := filepath.Join(p.Dir, name)
+	home := ""
+	if p.Where == StateHome {
+		home = p.Dir
+	}
+	files := 0
+	for _, path := range x.protocolPaths(p) {
 		if !x.touch(path) {
 			continue
 		}
+		f := finding.Finding{Severity: finding.Fail, Path: path, Subject: path, Home: home}
 		st, err := regfile.Lstat(path)
 		switch {
-		case regfile.IsAbsent(err):
+		case regfile.IsAbsent(err), p.Where == StateHome && st.Kind == regfile.Directory:
+			continue
 		case err != nil:
-			found = append(found, finding.Finding{Severity: finding.Fail, Condition: finding.CodeOf(err), Path: path, Subject: path, Detail: err.Error()})
+			f.Condition, f.Detail = finding.CodeOf(err), err.Error()
 		case st.Kind != regfile.Regular:
-			found = append(found, finding.Finding{Severity: finding.Fail, Condition: regfile.CodeNotRegular, Path: path, Subject: path, Detail: "it is " + st.Kind.Noun() + ", not a regular file"})
+			f.Condition, f.Detail = regfile.CodeNotRegular, "it is "+st.Kind.Noun()+", not a regular file"
+		default:
+			files++
+			continue
 		}
+		found = append(found, f)
 	}
-	if len(found) == 0 && len(p.protocolNames()) > 0 {
-		found = append(found, finding.Finding{Severity: finding.Pass, Condition: string(regfile.Regular), Path: p.Dir, Subject: p.Dir, Detail: fmt.Sprintf("%d protocol files, all regular", len(p.protocolNames()))})
+	if len(found) == 0 && files > 0 {
+		found = append(found, finding.Finding{Severity: finding.Pass, Condition: string(regfile.Regular), Path: p.Dir, Subject: p.Dir, Detail: fmt.Sprintf("%d protocol files, all regular", files)})
 	}
 	return found
+}
+
+// protocolPaths are the paths in a place at which regular files belong, and the directories of a state home with them.
+func (x *examination) protocolPaths(p Place) (paths []string) {
+	if p.Where == StateHome {
+		return x.keptPrivate(p)
+	}
+	for _, name := range p.protocolNames() {
+		paths = append(paths, filepath.Join(p.Dir, name))
+	}
+	return paths
 }
 
 func leases(x *examination, p Place) (found []finding.Finding) {

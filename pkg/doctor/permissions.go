@@ -42,10 +42,7 @@ func (x *examination) keptPrivate(p Place) (paths []string) {
 		paths = append(paths, p.Dir) // who may write to it may replace what is in it
 	}
 	if p.Where != StateHome {
-		for _, name := range p.protocolNames() {
-			paths = append(paths, filepath.Join(p.Dir, name))
-		}
-		return paths
+		return append(paths, x.protocolPaths(p)...)
 	}
 	paths = append(paths, p.Dir)
 	stack := []string{filepath.Join(p.Dir, "registry"), filepath.Join(p.Dir, "roots"), filepath.Join(p.Dir, "receipts"), filepath.Join(p.Dir, "stage")}
