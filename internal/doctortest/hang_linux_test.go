@@ -120,7 +120,7 @@ func TestCatOfAFileThatHangsIsRefused(t *testing.T) {
 	t.Parallel()
 	killables(t, func(t *testing.T, h hanging) {
 		o := doctor(t, "cat", "--probe-timeout", "1s", h.file)
-		if o.status != 1 || len(o.objects) != 0 || !strings.Contains(o.stderr, `"code":"unresponsive"`) || !strings.Contains(o.stderr, h.file) {
+		if o.status != 1 || len(o.objects) != 0 || !strings.Contains(o.stderr, `"code":"unresponsive"`) || !strings.Contains(o.stderr, `"path":"`+h.file+`"`) {
 			t.Errorf("%+v", o)
 		}
 	})

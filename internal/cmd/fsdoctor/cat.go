@@ -48,7 +48,7 @@ func cat(c *clikit.Call, limit int64, patience time.Duration) error {
 		b, err := bytesOf(path, limit)
 		read <- result{b, err}
 	}); lost != nil {
-		return silent(path)
+		return silent{&regfile.Error{Code: doctor.Unresponsive, Path: path}}
 	}
 	r := <-read
 	if r.err != nil {
@@ -80,10 +80,12 @@ func bytesOf(path string, limit int64) ([]byte, error) {
 }
 
 // silent is a path whose filesystem does not answer.
-type silent string
+type silent struct{ file *regfile.Error }
 
 func (e silent) Error() string {
-	return regfile.Printable(string(e)) + ": its filesystem does not answer"
+	return regfile.Printable(e.file.Path) + ": its filesystem does not answer"
 }
 
-func (e silent) ErrorCode() string { return doctor.Unresponsive }
+func (e silent) ErrorCode() string { return e.file.Code }
+
+func (e silent) Unwrap() error { return e.file }

@@ -29,7 +29,7 @@ func scanVerb() *clikit.Verb {
 		Description: `One object for each hazard, as it is found, and a summary at the end. The code is the hazard: fifo, socket,
 device, dangling, symlink-loop, symlink-escapes-root, setuid, world-writable, foreign-owner, unreadable, huge, sparse,
 name-control-characters, name-not-utf8, case-collision, hard-linked, mount-point, or unresponsive. Only directories are opened.
-The status is 1 when there is any hazard.
+The status is 1 when there is any hazard. What lies too deep for a path, of more than 4095 bytes, is told as unreadable.
 
 --only tells no others than those named, and unreadable and unresponsive, behind which something may be. It is faster for what a
 directory's list shows: fifo, socket, device, dangling, symlink-loop, symlink-escapes-root, the names and case-collision.
