@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"time"
 
 	"holdfast/pkg/finding"
@@ -13,8 +14,8 @@ import (
 // clockSlack is how far a time may be off without a meaning.
 const clockSlack = 5 * time.Second
 
-// startKey is the start key of a process in the text of a claim, a claim file or a registry's row.
-var startKey = regexp.MustCompile(`linux:[0-9]+@[0-9a-f-]{36}/[0-9]+`)
+// startKey is the start key of a process in the text of a claim or a claim file.
+var startKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`linux:[0-9]+@[0-9a-f-]{36}/[0-9]+`) })
 
 // clock compares the wall clock with the times of the files of a place. A file from the future shows that the clock was set back, or
 // another's is ahead; one that is older than a process that it names, that the clock was set forward since: every lease grew older
@@ -23,7 +24,7 @@ func clock(x *examination, p Place) []finding.Finding {
 	looked := 0
 	newest, ahead, set := "", time.Duration(0), time.Duration(0)
 	older := ""
-	for _, path := range x.keptPrivate(p) {
+	for _, path := range x.protocolPaths(p) {
 		if !x.touch(path) {
 			continue
 		}
@@ -69,7 +70,7 @@ func (x *examination) setSince(path string, written time.Time) (most time.Durati
 	if err != nil {
 		return 0
 	}
-	for _, key := range startKey.FindAllString(string(snap.Bytes), -1) {
+	for _, key := range startKey().FindAllString(string(snap.Bytes), -1) {
 		if at, known := x.self.Started(key); known {
 			most = max(most, at.Sub(written))
 		}
