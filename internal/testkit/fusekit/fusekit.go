@@ -9,8 +9,10 @@
 package fusekit
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -90,6 +92,8 @@ func Mount(t *testing.T, opts Options) *FS {
 	}
 	noCache := time.Duration(0)
 	nodes := fs.NewNodeFS(root, &fs.Options{EntryTimeout: &noCache, AttrTimeout: &noCache})
+	// What forks meanwhile would have the server's descriptor, which is opened without close-on-exec.
+	syscall.ForkLock.RLock()
 	server, err := fuse.NewServer(newInterceptor(nodes, opts, f.Backing), f.Dir, &fuse.MountOptions{
 		FsName: "fusekit", Name: "fusekit",
 		DirectMountStrict:    true,
@@ -97,10 +101,11 @@ func Mount(t *testing.T, opts Options) *FS {
 		DisableXAttrs:        true,
 		DisabledCapabilities: fuse.CAP_PASSTHROUGH, // which would read and write past the hook
 	})
-	if err != nil {
+	closeErr := closeOnExec()
+	syscall.ForkLock.RUnlock()
+	if err := cmp.Or(err, closeErr); err != nil {
 		t.Fatal("mount:", err)
 	}
-	closeOnExec(t)
 	go server.Serve()
 	t.Cleanup(func() {
 		// Lazily: a program that the test gave up on may still have a file open.
@@ -116,20 +121,20 @@ func Mount(t *testing.T, opts Options) *FS {
 
 // closeOnExec keeps the server's descriptor from the programs that the test starts: one that had it would keep the
 // filesystem alive, and unanswered, after the server is gone.
-func closeOnExec(t *testing.T) {
-	t.Helper()
+func closeOnExec() error {
 	links, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	for _, link := range links {
 		if target, err := os.Readlink(link); err != nil || !strings.HasPrefix(target, "/dev/fuse") {
 			continue
 		}
-		fd := 0
-		for _, digit := range filepath.Base(link) {
-			fd = fd*10 + int(digit-'0')
+		fd, err := strconv.Atoi(filepath.Base(link))
+		if err != nil {
+			return err
 		}
 		unix.CloseOnExec(fd)
 	}
+	return nil
 }
