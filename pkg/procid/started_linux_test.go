@@ -19,9 +19,9 @@ func TestWhenAProcessStarted(t *testing.T) {
 	key := ParseKey(self.StartKey)
 	late := key
 	late.Ticks = maxTicks + 1
-	key.Ticks -= 100 * ticksPerSecond
-	if before, known := o.Started(key.String()); !known || at.Sub(before).Round(time.Second) != 100*time.Second {
-		t.Errorf("a process that started %v before: %v", at.Sub(before), known)
+	key.Ticks += 100 * ticksPerSecond // a system that has just booted has no such past
+	if after, known := o.Started(key.String()); !known || after.Sub(at).Round(time.Second) != 100*time.Second {
+		t.Errorf("a process that started %v later: %v", after.Sub(at), known)
 	}
 	other := key
 	other.Boot = "00000000-0000-4000-8000-000000000000"
