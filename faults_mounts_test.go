@@ -3,17 +3,14 @@
 package holdfast_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
-	"holdfast/internal/testkit"
 	"holdfast/internal/testkit/fusekit"
 )
 
@@ -26,37 +23,11 @@ func machines(t *testing.T) [2]string {
 	return [2]string{one.Dir, other.Dir}
 }
 
-// verdict is what a program said on one of the machines.
-type verdict struct {
-	Code   string
-	Status int
-	Lease  struct{ HolderID string }
-}
-
 // onBoth runs a program on both machines at once; args say what to run, given the directory.
-func onBoth(t *testing.T, dirs [2]string, args func(i int, dir string) []string) (said [2]verdict) {
+func onBoth(t *testing.T, dirs [2]string, args func(i int, dir string) []string) [2]answer {
 	t.Helper()
-	var running sync.WaitGroup
-	cmds, outs := [2]*exec.Cmd{}, [2]strings.Builder{}
-	for i, dir := range dirs {
-		argv := args(i, dir)
-		cmds[i] = exec.Command(argv[0], argv[1:]...)
-		cmds[i].Stdout = &outs[i]
-	}
-	for _, cmd := range cmds { // by this goroutine, whose thread sees the mounts
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, cmd := range cmds {
-		running.Go(func() { _ = cmd.Wait() })
-	}
-	running.Wait()
-	for i := range said {
-		_ = json.Unmarshal([]byte(outs[i].String()), &said[i])
-		said[i].Status = testkit.StatusOf(cmds[i].ProcessState)
-	}
-	return said
+	one, other := begin(t, dirs[0], args(0, dirs[0])...), begin(t, dirs[1], args(1, dirs[1])...)
+	return [2]answer{one(), other()}
 }
 
 // One holder at a time, although the kernel locks exclude nobody: what decides is the file that only one can create. # case B60
@@ -67,20 +38,18 @@ func TestLeaseExcludesWhereLocksAreLocal(t *testing.T) {
 	for round := range 100 {
 		said := onBoth(t, dirs, func(_ int, dir string) []string { return []string{"leasectl", "acquire", "--fleet", dir} })
 		winner := 0
-		if said[1].Status == 0 {
+		if said[1].status == 0 {
 			winner = 1
 		}
-		loser := said[1-winner]
-		if said[winner].Status != 0 || loser.Status == 0 || !slices.Contains([]string{"held", "changed", "claim-timeout"}, loser.Code) {
+		loser, holder := said[1-winner], said[winner].text("lease.holderId")
+		if said[winner].status != 0 || loser.status == 0 || !slices.Contains([]string{"held", "changed", "claim-timeout"}, loser.text("code")) {
 			t.Fatalf("round %d: %+v", round, said)
 		}
 		won[winner]++
 		for _, dir := range dirs {
-			if st := ask(t, dir, "leasectl", "status", "--fleet", dir).is(0, "held"); !strings.Contains(fmt.Sprint(st), said[winner].Lease.HolderID) {
-				t.Fatalf("round %d: %s sees another holder than %s: %+v", round, dir, said[winner].Lease.HolderID, st)
-			}
+			ask(t, dir, "leasectl", "status", "--fleet", dir).is(0, "held").has("lease.holderId", holder)
 		}
-		ask(t, dirs[winner], "leasectl", "release", "--fleet", dirs[winner], "--holder", said[winner].Lease.HolderID).is(0, "released")
+		ask(t, dirs[winner], "leasectl", "release", "--fleet", dirs[winner], "--holder", holder).is(0, "released")
 	}
 	t.Logf("won: %v", won)
 	out, _ := exec.Command("fsdoctor", "check", "--only", "filesystem", dirs[0]).Output()
@@ -102,7 +71,7 @@ func TestFenceExcludesWhereLocksAreLocal(t *testing.T) {
 		said := onBoth(t, dirs, func(i int, dir string) []string {
 			return []string{"fencectl", "admit", "--dir", filepath.Join(dir, name), "--owner-pid", fmt.Sprint(os.Getpid()), "--ticket", filepath.Join(tickets, fmt.Sprintf("%s-%d", name, i))}
 		})
-		if (said[0].Status == 0) == (said[1].Status == 0) {
+		if (said[0].status == 0) == (said[1].status == 0) {
 			t.Fatalf("round %d: %+v", round, said)
 		}
 	}

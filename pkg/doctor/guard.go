@@ -109,8 +109,8 @@ func (g *Guard) noted(path string) *Lost {
 func (g *Guard) notedLink(link, leads string) { g.hangs.noteLink(link, leads, mountPoints()) }
 
 // Each looks at one thing after the other, in order. look runs beside the caller and says with touch what path it is about to touch,
-// at first that of the thing, and with follow which link it follows; when it hangs there, lost is told, and another thread goes on with the next thing. found and lost are
-// never called at the same time. An error of either ends it.
+// at first that of the thing, and with follow which link it follows; when it hangs there, lost is told, and another thread goes on
+// with the next thing. found and lost are never called at the same time. An error of either ends it.
 func Each[T, V any](g *Guard, next func() (T, bool), pathOf func(T) string, look func(thing T, touch func(string), follow func(link, leads string)) V, found func(V) error, lost func(Lost) error) error {
 	e := &each[T, V]{guard: g, next: next, pathOf: pathOf, look: look, found: found, lost: lost}
 	for {

@@ -85,11 +85,10 @@ func (h *hangs) hopelessLink(link, leads string, mounts func() map[string]bool) 
 		return false
 	}
 	h.mu.Lock()
-	known := false
 	lost := h.silent["link "+h.abs(link)]
-	if h.in["links"] >= enoughLinks {
-		_, known = h.behind(link, leads, mounts())
-		lost = lost || !known
+	if !lost && h.in["links"] >= enoughLinks {
+		_, known := h.behind(link, leads, mounts())
+		lost = !known
 	}
 	h.mu.Unlock()
 	return lost || !goesUp(link, leads) && h.hopeless(leads)

@@ -64,7 +64,7 @@ func entryTypes(x *examination, p Place) (found []finding.Finding) {
 // protocolPaths are the paths in a place at which regular files belong, and the directories of a state home with them.
 func (x *examination) protocolPaths(p Place) (paths []string) {
 	if p.Where == StateHome {
-		return x.keptPrivate(p)
+		return x.homePaths(p)
 	}
 	for _, name := range p.protocolNames() {
 		paths = append(paths, filepath.Join(p.Dir, name))

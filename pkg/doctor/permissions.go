@@ -35,16 +35,18 @@ func permissions(x *examination, p Place) (found []finding.Finding) {
 	return found
 }
 
-// keptPrivate are the paths of a place whose permissions matter: of a state home itself, and every directory and every file in it, the
-// capabilities and receipts among them.
-func (x *examination) keptPrivate(p Place) (paths []string) {
+// keptPrivate are the paths of a place whose permissions matter.
+func (x *examination) keptPrivate(p Place) []string {
+	paths := x.protocolPaths(p)
 	if p.Where == Leases || p.Where == Session {
 		paths = append(paths, p.Dir) // who may write to it may replace what is in it
 	}
-	if p.Where != StateHome {
-		return append(paths, x.protocolPaths(p)...)
-	}
-	paths = append(paths, p.Dir)
+	return paths
+}
+
+// homePaths are a state home itself, and every directory and every file in it, the capabilities and receipts among them.
+func (x *examination) homePaths(p Place) []string {
+	paths := []string{p.Dir}
 	stack := []string{filepath.Join(p.Dir, "registry"), filepath.Join(p.Dir, "roots"), filepath.Join(p.Dir, "receipts"), filepath.Join(p.Dir, "stage")}
 	for len(stack) > 0 {
 		dir := stack[len(stack)-1]
